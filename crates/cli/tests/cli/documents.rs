@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
@@ -33,6 +33,7 @@ const PAGES: [&str; 17] = [
     "docs/muqss.md",
     "docs/soft-real-time.md",
     "docs/deploy.md",
+    "docs/real-time-schedulers.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",
@@ -383,6 +384,7 @@ fn title_of(group: &Group) -> &'static str {
         "governor" => "The system",
         "preempt" => "Preemption",
         "sched_rt_period_us" => "Sysctls",
+        "dl_placement" => "Deadline tasks, as no stock kernel has them",
         "sched_demotion" => "Demotion, which no kernel has",
         "sched_high_fair_percent" => "SCHED_HIGH, which no kernel has",
         "pelt_invariance" => "Load tracking of older kernels",

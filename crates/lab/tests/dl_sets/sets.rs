@@ -1,13 +1,13 @@
 //! Drawn sets of deadline tasks under each placement: what is missed, how late, how many migrations, at what energy.
 //!
 //! ```text
-//! set       n tasks, Σ u of so much of the platform, by UUniFast-discard; periods log-uniform, 10 to 100 ms
-//! task      asks for its reservation, sleeps until all have, then: a job in each period, of 95 % of its runtime
+//! set       n tasks, Σ u of so much of the platform, by UUniFast-discard; periods log-uniform, 10 to 100 ms; no task above so much
+//! task      asks for its reservation, sleeps until all have, then: a job in each period, of so much of its runtime
 //! counted   from 200 ms on: jobs, lateness, migrations; energy is that of the whole run
 //! ```
 
 use risetime_analysis::{Options, RunResult};
-use risetime_deploy::{Drawn, Periods, Task, Utilisations, draw};
+use risetime_deploy::{Drawn, Periods, Task, Utilisations};
 use risetime_kernel::units::{Instant, Span};
 use risetime_lab::run;
 use risetime_model::settings::Value;
@@ -22,12 +22,24 @@ pub(crate) const SECONDS: u64 = 2;
 /// Reservations have 95 % of each CPU, as on every kernel; no fair server, as nothing is fair.
 pub(crate) const BASE: &str = "linux-7.2+fair_server_runtime_ns=0";
 
-/// `percent` of all that the platform's CPUs can do, by so many tasks.
-pub(crate) fn set(platform: &Platform, n: usize, percent: u64, seed: u64) -> Vec<Task> {
+/// The sets of a table: of so many tasks, with so many seeds for each share of the platform.
+pub(crate) struct Draw {
+    pub(crate) platform: &'static str,
+    pub(crate) tasks: usize,
+    pub(crate) percents: &'static [u64],
+    pub(crate) seeds: u64,
+    /// No task takes more, in % of a CPU of 1024.
+    pub(crate) most: u64,
+    /// What a job does of its runtime, in %.
+    pub(crate) work: u64,
+}
+
+/// `percent` of all that the platform's CPUs can do.
+pub(crate) fn set(platform: &Platform, draw: &Draw, percent: u64, seed: u64) -> Vec<Task> {
     let cpus = platform.domains.iter().map(|d| d.capacity.0 * d.cpus.len() as u64);
     let all = cpus.sum::<u64>() as f64 / 1024.0;
     let what = Drawn {
-        tasks: n,
+        tasks: draw.tasks,
         utilisation: all * percent as f64 / 100.0,
         by: Utilisations::UunifastDiscard,
         periods: Periods {
@@ -36,20 +48,24 @@ pub(crate) fn set(platform: &Platform, n: usize, percent: u64, seed: u64) -> Vec
             step: Span::from_ms(1),
         },
     };
-    // A task of more than 0.9 has no CPU.
-    let fits = |set: &Vec<Task>| set.iter().all(|t| t.work.0 * 10 <= t.period.0 * 9);
-    let mut sets = (0..1000).filter_map(|i| draw(&what, seed * 1000 + i));
-    sets.find(fits).expect("one of a thousand")
+    let fits = |set: &Vec<Task>| set.iter().all(|t| t.work.0 * 100 <= t.period.0 * draw.most);
+    let mut sets = (0..100_000).filter_map(|i| risetime_deploy::draw(&what, seed * 100_000 + i));
+    sets.find(fits).expect("one of so many")
 }
 
 /// That set under a policy.
-pub(crate) fn experiment(platform: &Arc<Platform>, set: &[Task], policy: &str) -> Experiment {
+pub(crate) fn experiment(
+    platform: &Arc<Platform>,
+    set: &[Task],
+    work: u64,
+    policy: &str,
+) -> Experiment {
     let tasks: Vec<String> = set
         .iter()
         .map(|t| {
             let us = |span: Span| (span.0 / 1000).max(1);
             let (runtime, period) = (us(t.work).max(50), us(t.period));
-            let work = runtime * 95 / 100;
+            let work = runtime * work / 100;
             format!(
                 r#""{}": {{"policy": "SCHED_DEADLINE", "dl-runtime": {runtime}, "dl-period": {period}, "phases": {{
                     "asks": {{"loop": 1, "sleep": 50000}},
@@ -79,6 +95,8 @@ pub(crate) fn experiment(platform: &Arc<Platform>, set: &[Task], policy: &str) -
 pub(crate) struct Outcome {
     pub(crate) due: u64,
     pub(crate) missed: u64,
+    /// Of those, by tasks that fit no CPU of the smallest capacity.
+    pub(crate) missed_big: u64,
     /// Of those that were late, the most, in ms and in its own periods.
     pub(crate) late_ms: f64,
     pub(crate) late_periods: f64,
@@ -130,6 +148,10 @@ pub(crate) fn outcome(e: &Experiment, set: &[Task]) -> Option<Outcome> {
         all.due += job.due;
         all.missed += job.missed();
         let task = set.iter().find(|t| t.name == job.name).expect("one of the set");
+        let smallest = e.platform.domains.iter().map(|d| d.capacity.0).min().unwrap_or(0);
+        if task.work.0 * 1024 > task.period.0 * smallest {
+            all.missed_big += job.missed();
+        }
         let worst = job.latest.as_ref().map_or(0.0, |latest| latest.lateness_ms.max(0.0));
         all.late_ms = all.late_ms.max(worst);
         all.late_periods = all.late_periods.max(worst / (task.period.0 as f64 / 1e6));

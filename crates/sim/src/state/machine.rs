@@ -14,10 +14,10 @@
 use crate::state::before::{Before, RtTracking};
 use crate::state::class::Stopper;
 use crate::state::class::{ClassTimer, Classes, Sched};
+use crate::state::class::{DlFrequency, DlRules};
 use crate::state::costs::{Costs, Drawn};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
-use crate::state::dl_rules::{DlFrequency, DlRules};
 use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;

@@ -21,7 +21,7 @@ use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
-use crate::state::dl_rules::DlFrequency;
+use crate::state::class::DlFrequency;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::hooks::{Placed, Waker};

@@ -21,7 +21,7 @@
 //! partitioned only, and on which CPUs others get.
 
 use crate::kernel::class::dl_push::select_task_rq_dl;
-use crate::state::dl_rules::DlPlacement;
+use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;

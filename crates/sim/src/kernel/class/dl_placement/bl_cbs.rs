@@ -21,7 +21,7 @@
 //! that it measured; here the limit is the capacity. It may use more energy than theirs.
 
 use crate::kernel::class::dl_push::select_task_rq_dl;
-use crate::state::dl_rules::DlPlacement;
+use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::{FreqDomain, Machine};

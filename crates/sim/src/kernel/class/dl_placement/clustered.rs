@@ -10,7 +10,7 @@
 //! approach for large-scale multicore platforms" (ECRTS 2007), for CPUs that share a cache.
 
 use crate::kernel::class::dl_push::select_task_rq_dl;
-use crate::state::dl_rules::DlPlacement;
+use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;

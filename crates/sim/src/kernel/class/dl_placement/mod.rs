@@ -23,7 +23,7 @@ mod clustered;
 mod gedf;
 mod partitioned;
 
-use crate::state::dl_rules::{DlFrequency, DlPlacement, DlRules, Fixed, FixedBy};
+use crate::state::class::{DlFrequency, DlPlacement, DlRules, Fixed, FixedBy};
 use risetime_kernel::KernelRev;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};

@@ -14,7 +14,7 @@
 //! partitions off-line.
 
 use crate::kernel::class::dl_push::select_task_rq_dl;
-use crate::state::dl_rules::DlPlacement;
+use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;
