@@ -41,6 +41,26 @@ fn crowd() -> Experiment {
     Experiment { workload: Arc::new(workload), ..rampup() }
 }
 
+/// Fifty deadline tasks on the 8 CPUs of an XU4, 1804 jobs a second, as PARTSim's `rt50`: two thirds of what the board can do.
+fn rt50() -> Experiment {
+    // Periods in ms, and how many tasks have each.
+    const PERIODS: [(u64, u64); 5] = [(20, 20), (25, 9), (40, 8), (50, 12), (250, 1)];
+    let task = |(i, period): (usize, u64)| {
+        let (runtime, period) = (period * 73, period * 1000);
+        let work = runtime * 95 / 100;
+        format!(
+            r#""t{i}": {{"policy": "SCHED_DEADLINE", "dl-runtime": {runtime}, "dl-period": {period}, "phases": {{
+                "asks": {{"loop": 1, "sleep": 50000}},
+                "works": {{"loop": -1, "timer": {{"ref": "unique", "period": {period}}}, "run": {work}}}}}}}"#
+        )
+    };
+    let all = PERIODS.iter().flat_map(|(period, n)| (0..*n).map(|_| *period));
+    let tasks: Vec<String> = all.enumerate().map(task).collect();
+    let workload = Workload::parse(&format!(r#"{{"tasks": {{{}}}}}"#, tasks.join(", ")), "rt50");
+    let of = built_in("rampup", "odroid-xu4", 20.0, "linux-7.2+noise=off");
+    Experiment { workload: Arc::new(workload.expect("a workload")), ..of }
+}
+
 /// Whole machines: throughput is simulated time, so that "Kelem/s" reads as simulated seconds a second.
 fn machines(c: &mut Criterion) {
     for (workload, platform, seconds) in [("phone", "pixel6", 60.0), ("server", "server256", 1.0)] {
@@ -68,7 +88,8 @@ fn machines(c: &mut Criterion) {
 }
 
 fn benches(c: &mut Criterion) {
-    for (name, experiment) in [("rampup 2 s", rampup()), ("crowd 2 s", crowd())] {
+    let all = [("rampup 2 s", rampup()), ("crowd 2 s", crowd()), ("rt50 20 s", rt50())];
+    for (name, experiment) in all {
         let mut group = c.benchmark_group(name);
         group.sample_size(20);
         group.bench_function("null sink", |b| {

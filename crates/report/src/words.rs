@@ -123,6 +123,7 @@ pub(crate) fn migration_reason(why: &str) -> String {
         "hotplug" => "its CPU went offline".into(),
         "affinity" => "its affinity".into(),
         "lowest_rq" => "where it outranks what runs".into(),
+        "dl_fits" => "where EDF's test holds".into(),
         "later_rq" => "where deadlines are later".into(),
         "rt_push" | "dl_push" | "high_push" | "overcommit_push" => {
             "pushed on: it had to wait".into()

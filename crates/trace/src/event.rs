@@ -564,6 +564,8 @@ pub enum Why {
     LowestRq,
     /// The CPU with the latest deadlines, or none (`find_later_rq`).
     LaterRq,
+    /// A CPU on which EDF's test holds with it (`dl_placement`).
+    DlFits,
     /// A real-time task waited where it was (`push_rt_task`).
     RtPush,
     /// A task of SCHED_HIGH waited where it was.
@@ -631,6 +633,7 @@ impl Why {
             Why::Balance => "balance",
             Why::LowestRq => "lowest_rq",
             Why::LaterRq => "later_rq",
+            Why::DlFits => "dl_fits",
             Why::RtPush => "rt_push",
             Why::HighPush => "high_push",
             Why::OvercommitPush => "overcommit_push",

@@ -1,6 +1,7 @@
 //! The settings this backend knows, and their defaults on a platform.
 
 use crate::kernel::before;
+use crate::kernel::class::dl_placement;
 use crate::kernel::class::muqss;
 use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
@@ -198,6 +199,7 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::demotion::PARAMS });
+    groups.push(Group { owner: None, params: dl_placement::PARAMS });
     groups.push(Group { owner: None, params: crate::state::high::PARAMS });
     groups.push(Group { owner: None, params: crate::state::overcommit::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
@@ -286,6 +288,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     series::check(policy, &settings)?;
     sysctls::check(policy, &settings)?;
     before::check(policy, &settings)?;
+    dl_placement::check(platform, policy, &settings)?;
     muqss::check(policy, &settings)?;
     governor::check(policy, &settings)?;
     settings.0.extend(own);

@@ -4,6 +4,7 @@ use crate::Custom;
 use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::before;
+use crate::kernel::class::dl_placement;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::class::muqss;
 use crate::kernel::cpuidle;
@@ -361,6 +362,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         series: series::of_settings(e.policy.kernel, &e.settings),
         before: before::of_settings(e.policy.kernel, &e.settings),
         sysctls: sysctls::of_experiment(e),
+        rules: dl_placement::of_experiment(e),
         muqss: muqss::of_settings(&e.settings),
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),

@@ -3,10 +3,11 @@
 //! What each class does: `kernel/class/`.
 
 use crate::state::effects::Effects;
+use crate::state::hooks::Placed;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
-use risetime_kernel::deadline::DlEntity;
+use risetime_kernel::deadline::{BW_UNIT, DlEntity};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
 use risetime_kernel::overcommit::Moved;
@@ -50,6 +51,8 @@ pub(crate) struct Sched {
     pub(crate) policy: Policy,
     /// Its reservation, also while it is of another class again.
     pub(crate) dl: Option<Box<DlEntity>>,
+    /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
+    pub(crate) dl_home: Option<CpuId>,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
     /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
@@ -85,6 +88,7 @@ impl Sched {
         Sched {
             policy: Policy::Other { slice: None },
             dl: None,
+            dl_home: None,
             rr_left: 0,
             high: None,
             overcommit: None,
@@ -217,6 +221,7 @@ impl Machine {
     }
     /// Whether frequencies go by what deadline tasks are promised: since 4.16 (commit d4edd662ac16); before, one that
     /// runs gets the highest.
+    #[inline]
     pub(crate) fn knows_deadline_bandwidth(&self) -> bool {
         self.rev >= KernelRev::new(4, 16)
     }
@@ -328,6 +333,13 @@ pub(crate) enum StopWork {
         /// What the look wanted.
         why: Why,
     },
+    /// Move `task`, a deadline task that belongs elsewhere.
+    Home {
+        /// Which.
+        task: TaskId,
+        /// Where.
+        to: CpuId,
+    },
     /// `migration_cpu_stop`: move `task`, which may not be here.
     Migrate {
         /// Which.
@@ -347,5 +359,122 @@ impl Machine {
     /// Whether the task is of the fair class.
     pub(crate) fn is_fair(&self, task: TaskId) -> bool {
         self.class_of(task) == Class::Fair
+    }
+}
+
+/// Where deadline tasks go. What is not said here is as under global EDF.
+pub(crate) trait DlPlacement: Sync {
+    /// Its name in the setting `dl_placement`, and what it is, in a sentence.
+    fn about(&self) -> (&'static str, &'static str);
+    /// A task takes on the class, or another reservation, of bandwidth `bw` (2²⁰ = 1), which the machine as a whole
+    /// has room for: the CPU that it belongs to from now on. `None`: there is none, and the request is refused.
+    fn enter(&self, m: &Machine, task: TaskId, _bw: u64) -> Option<CpuId> {
+        Some(m.task(task).cpu)
+    }
+    /// Where a waking task goes that may run on several CPUs.
+    fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed;
+    /// Whether a task that waits, or is about to be placed as under global EDF, may go to `to`.
+    fn moves(&self, _: &Machine, _: TaskId, _to: CpuId) -> bool {
+        true
+    }
+}
+
+/// What frequencies know of deadline tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DlFrequency {
+    /// `running_bw`: of those that are active (GRUB-PA).
+    GrubPa,
+    /// `this_bw`: of all that belong to the CPU, and nothing of what they use: as long as nobody comes or goes, it stays.
+    Admitted,
+    /// All of it while one is active.
+    Max,
+}
+
+/// By what the tool gives priorities to tasks that ask for a runtime and a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FixedBy {
+    /// The shorter period is higher (RM).
+    Period,
+    /// The shorter relative deadline is higher (DM).
+    Deadline,
+    /// All are the same.
+    Nothing,
+}
+
+/// SCHED_FIFO in place of SCHED_DEADLINE.
+pub(crate) struct Fixed {
+    by: FixedBy,
+    /// What there is, ascending.
+    keys: Vec<Span>,
+}
+
+/// The highest priority that is given; 99 is left to the kernel's own threads.
+const HIGHEST: usize = 98;
+
+impl Fixed {
+    /// For the reservations of a workload.
+    pub(crate) fn of(e: &Experiment, by: FixedBy) -> Fixed {
+        let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
+        let attrs = tasks
+            .flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr)));
+        let mut keys: Vec<Span> = attrs.filter_map(|attr| key(by, attr.policy?)).collect();
+        keys.sort();
+        keys.dedup();
+        Fixed { by, keys }
+    }
+
+    /// What stands in for `policy`. Where there are more periods than priorities, neighbours share one.
+    pub(crate) fn instead_of(&self, policy: Policy) -> Policy {
+        let Some(key) = key(self.by, policy) else { return policy };
+        let (at, all) = (self.keys.partition_point(|k| *k < key), self.keys.len());
+        let below = if all <= HIGHEST { at } else { at * (HIGHEST - 1) / (all - 1) };
+        Policy::Fifo { priority: (HIGHEST - below.min(HIGHEST - 1)) as u8 }
+    }
+}
+
+fn key(by: FixedBy, policy: Policy) -> Option<Span> {
+    let Policy::Deadline { deadline, period, .. } = policy else { return None };
+    Some(match by {
+        FixedBy::Period => period,
+        FixedBy::Deadline => deadline,
+        FixedBy::Nothing => Span(0),
+    })
+}
+
+/// The rules in force.
+pub(crate) struct DlRules {
+    pub(crate) placement: &'static dyn DlPlacement,
+    /// `None`: as the release has it.
+    pub(crate) frequency: Option<DlFrequency>,
+    /// SCHED_FIFO and SCHED_RR come before SCHED_DEADLINE.
+    pub(crate) rt_first: bool,
+    /// Reservations are priorities.
+    pub(crate) fixed: Option<Fixed>,
+}
+
+impl DlRules {
+    /// Whether frequencies follow what a stock kernel's do.
+    pub(crate) fn stock_frequency(&self) -> bool {
+        matches!(self.frequency, None | Some(DlFrequency::GrubPa))
+    }
+}
+
+impl Cpu {
+    /// What deadline tasks are promised here, as far as frequencies know, 2²⁰ = a CPU of capacity 1024.
+    ///
+    /// Rounding: that of the admitted up to what a unit of util is, so that its frequency is not below what EDF's test
+    /// supposes; that of GRUB-PA is the kernel's, down.
+    #[inline]
+    pub(crate) fn promised_to_deadline(&self, by: Option<DlFrequency>) -> u64 {
+        match by {
+            None | Some(DlFrequency::GrubPa) => self.dl.running_bw,
+            Some(DlFrequency::Admitted) => self.dl.this_bw.next_multiple_of(BW_UNIT >> 10),
+            Some(DlFrequency::Max) => {
+                let server = self.fair_server.as_deref();
+                let server = server.filter(|s| s.server_active() || s.non_contending);
+                let server = server.map_or(0, |s| s.bw);
+                if self.dl.running_bw > server { self.capacity.0 << 10 } else { 0 }
+            }
+        }
     }
 }

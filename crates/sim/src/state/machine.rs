@@ -14,6 +14,7 @@
 use crate::state::before::{Before, RtTracking};
 use crate::state::class::Stopper;
 use crate::state::class::{ClassTimer, Classes, Sched};
+use crate::state::class::{DlFrequency, DlRules};
 use crate::state::costs::{Costs, Drawn};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
@@ -125,6 +126,8 @@ pub struct Machine {
     /// What of older kernels' load tracking is.
     pub(crate) before: Before,
     pub(crate) sysctls: Sysctls,
+    /// Where deadline tasks go, and what else may be ruled for them.
+    pub(crate) rules: DlRules,
     /// MuQSS, where that stands in for the fair class.
     pub(crate) muqss: Option<Muqss>,
     /// NI_RANDOM, where it is on.
@@ -687,13 +690,25 @@ impl Machine {
             rt: known(c.rt_avg.util_avg),
             dl: known(c.dl_avg.util_avg),
             irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
-            dl_running_bw: if self.knows_deadline_bandwidth() { c.promised_bw() } else { 0 },
+            dl_running_bw: if self.knows_deadline_bandwidth() {
+                c.promised_bw(self.rules.frequency)
+            } else {
+                0
+            },
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,
             rt_runnable: !c.rt.is_empty(),
         };
         self.hook(own, |h, own| h.rq_util(cpu, false, own))
+    }
+    /// The same as far as frequencies know of it: where they go by what deadline tasks are admitted for, what those use is
+    /// nothing beside it.
+    #[inline]
+    pub(crate) fn rq_util_for_freq(&self, cpu: CpuId) -> RqUtil {
+        let own = self.rq_util(cpu);
+        let dl = if self.rules.frequency == Some(DlFrequency::Admitted) { Util(0) } else { own.dl };
+        RqUtil { dl, ..own }
     }
     /// `effective_cpu_util` of a cfs util.
     #[inline]
@@ -862,9 +877,9 @@ impl Cpu {
     }
     /// What deadline tasks and those of SCHED_OVERCOMMIT are promised, 2²⁰ = a CPU of capacity 1024.
     #[inline]
-    pub(crate) fn promised_bw(&self) -> u64 {
+    pub(crate) fn promised_bw(&self, by: Option<DlFrequency>) -> u64 {
         let asked = self.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());
-        self.dl.running_bw + asked.min(BW_UNIT)
+        self.promised_to_deadline(by) + asked.min(BW_UNIT)
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod class;
 pub(crate) mod costs;
 pub(crate) mod cpuset;
 pub(crate) mod dice;
+pub(crate) mod dl_rules;
 pub(crate) mod draw;
 pub(crate) mod effects;
 pub(crate) mod group;

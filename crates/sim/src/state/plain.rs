@@ -34,6 +34,7 @@ pub(crate) fn is_plain(m: &Machine) -> bool {
         && !m.classes.uclamp_used
         && m.series.is_mainline()
         && m.before.sched_avg_period.is_none()
+        && m.rules.stock_frequency()
         && m.cpus
             .iter()
             .all(|c| c.series.is_mainline() && c.pressure.is_none() && c.overcommit.is_none())

@@ -20,6 +20,8 @@ pub(super) struct Runs {
     woke: Vec<(TaskId, u64)>,
     pub(super) moves: Vec<(TaskId, CpuId, Why)>,
     freqs: Vec<(u64, CpuId, KHz)>,
+    /// Deadline tasks whose runtime was used up.
+    pub(super) throttled: Vec<TaskId>,
 }
 
 impl TraceSink for Runs {
@@ -37,6 +39,7 @@ impl TraceSink for Runs {
                 self.woke.push((task, at.0));
             }
             Event::Migrate { task, to, why, .. } => self.moves.push((task, to, why)),
+            Event::Throttled { task, on: true } => self.throttled.push(task),
             Event::Freq { cpu, freq } => self.freqs.push((at.0, cpu, freq)),
             Event::Switch { cpu, prev, next } => {
                 self.now.resize(self.now.len().max(cpu.index() + 1), None);

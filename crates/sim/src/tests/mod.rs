@@ -10,6 +10,7 @@ mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
 mod demotion;
+mod dl_rules;
 mod generate;
 mod governors;
 mod groups;

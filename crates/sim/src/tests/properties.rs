@@ -296,6 +296,7 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
         return c.curr.is_some_and(|t| m.class_of(t) == Class::Stop);
     }
     match (c.dl.first(), c.rt.first().filter(|_| !c.rt_throttle.throttled)) {
+        (Some(_), Some((_, first))) if m.rules.rt_first => c.curr == Some(first),
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
         (Some(DlId::FairServer), _) => {
             fair(c.curr) || c.high.as_ref().is_some_and(|high| high.served && high.nr_queued() > 0)

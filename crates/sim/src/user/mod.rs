@@ -65,6 +65,10 @@ impl User {
         let (now, task) = (current.m().now, current.task);
         // The phase that the start is known by is still entered.
         current.take_policy();
+        if !current.stays() {
+            // Its placement moves it.
+            return false;
+        }
         let start = &current.m().start;
         let told = start.phase.is_none() || std::mem::replace(&mut self.told, start.done);
         if told && self.given_turn(current) {

@@ -59,6 +59,7 @@ pub(super) const WHYS: &[Why] = &[
     Why::EarliestDeadline,
     Why::HighPush,
     Why::OvercommitPush,
+    Why::DlFits,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.

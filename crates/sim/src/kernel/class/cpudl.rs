@@ -15,8 +15,10 @@ impl Machine {
         let mut latest: Option<(Instant, CpuId)> = None;
         for cpu in (0..self.cpus.len() as u32).map(CpuId) {
             let (c, allowed) = (self.cpu(cpu), t.allowed.contains(cpu));
+            // Stock: every CPU is within reach.
+            let reach = self.dl_moves(task, cpu);
             match c.dl.earliest() {
-                None if allowed => {
+                None if allowed && reach => {
                     free.insert(cpu);
                     if !self.root.asym_cpucap || self.dl(task).fits_capacity(c.capacity) {
                         fitting.insert(cpu);
@@ -26,7 +28,7 @@ impl Machine {
                         biggest = Some((c.capacity, cpu));
                     }
                 }
-                Some(deadline) if latest.is_none_or(|(l, _)| deadline > l) => {
+                Some(deadline) if reach && latest.is_none_or(|(l, _)| deadline > l) => {
                     latest = Some((deadline, cpu));
                 }
                 _ => {}

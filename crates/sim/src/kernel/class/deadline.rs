@@ -15,13 +15,13 @@
 //! Arithmetic: [`risetime_kernel::deadline`]. Where deadline tasks go: [`super::dl_push`].
 //! Source: kernel/sched/deadline.c.
 
-use super::dl_push::select_task_rq_dl;
 use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::before::Above;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
+use crate::state::class::DlFrequency;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::hooks::{Placed, Waker};
@@ -101,7 +101,7 @@ impl SchedClass for Deadline {
         if !rq.m().cpu(rq.cpu).dl.contains(DlId::Task(prev)) {
             rq.pull_dl_task();
         }
-        if rq.m().cpu(rq.cpu).dl.is_empty() {
+        if rq.m().cpu(rq.cpu).dl.is_empty() && !rq.m().rules.rt_first {
             rq.pull_rt_task();
         }
     }
@@ -113,7 +113,7 @@ impl SchedClass for Deadline {
         waker: Waker,
         effects: &mut Effects,
     ) -> Placed {
-        select_task_rq_dl(m, task, waker.cpu, effects)
+        m.rules.placement.wake(m, task, waker.cpu, effects)
     }
 }
 
@@ -262,6 +262,7 @@ impl Rq<'_, '_> {
         let (bw, special) = (self.m().dl(task).bw, self.m().dl(task).special);
         if !special {
             self.c().dl.this_bw += bw;
+            self.admitted_changed();
         }
     }
 
@@ -271,6 +272,14 @@ impl Rq<'_, '_> {
         if !special {
             let dl = &mut self.c().dl;
             dl.this_bw = dl.this_bw.saturating_sub(bw);
+            self.admitted_changed();
+        }
+    }
+
+    /// Frequencies that go by what is admitted hear of it.
+    fn admitted_changed(&mut self) {
+        if self.m().rules.frequency == Some(DlFrequency::Admitted) {
+            self.cpufreq_update_util();
         }
     }
 

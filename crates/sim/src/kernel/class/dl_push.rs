@@ -8,6 +8,7 @@
 //!  pull     a CPU whose deadline task leaves takes the earliest ones that wait elsewhere
 //! ```
 //!
+//! Other placements narrow this down ([`super::dl_placement`]).
 //! Leaves out: migrate_disable, CPUs offline.
 //! Source: kernel/sched/deadline.c, kernel/sched/cpudeadline.c.
 
@@ -33,9 +34,10 @@ impl Machine {
             DlId::Task(task) if c.curr != Some(task) => Some(task),
             _ => None,
         };
-        let moves = |t: &TaskId| {
-            let t = self.task(*t);
-            t.nr_cpus_allowed > 1 && to.is_none_or(|to| t.allowed.contains(to))
+        let moves = |id: &TaskId| {
+            let t = self.task(*id);
+            let there = |to| t.allowed.contains(to) && self.dl_moves(*id, to);
+            t.nr_cpus_allowed > 1 && to.is_none_or(there)
         };
         c.dl.iter().filter_map(waiting).find(moves)
     }

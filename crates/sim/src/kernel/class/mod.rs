@@ -9,6 +9,7 @@
 //! too many   -                 pushed, pulled    pushed, pulled    [crate::kernel::balance]
 //! ```
 //!
+//! Where deadline tasks go and whether real-time ones come before them can be ruled otherwise ([dl_placement]).
 //! Between real-time and fair there are SCHED_OVERCOMMIT ([overcommit]) and SCHED_HIGH ([high]), where a workload asks for them.
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
@@ -22,6 +23,7 @@ mod cpudl;
 mod cpupri;
 mod deadline;
 pub(crate) mod demotion;
+pub(crate) mod dl_placement;
 mod dl_push;
 pub(crate) mod dl_server;
 mod fair;
@@ -66,6 +68,15 @@ pub(crate) const CLASSES: [&dyn SchedClass; 7] = [
     &muqss::Muqss,
     &fair::Fair,
 ];
+
+/// The order in which they are asked where real-time tasks come before deadline tasks (`class_order`): the two swapped, as one
+/// swaps `rt.c` and `deadline.c` in the kernel, and nothing else. So the fair class's server, a deadline, comes behind
+/// real-time tasks, and so do the sugov kthreads; where classes look for CPUs (cpudl, cpupri) they take no notice.
+const RT_FIRST: [&dyn SchedClass; CLASSES.len()] = {
+    let mut all = CLASSES;
+    (all[1], all[2]) = (CLASSES[2], CLASSES[1]);
+    all
+};
 
 /// What each asks of a task, and what it is, the highest first.
 pub fn about() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -117,7 +128,8 @@ impl Rq<'_, '_> {
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
         self.account_high();
         self.advance_overcommit();
-        let next = CLASSES.iter().find_map(|class| class.pick(self));
+        let classes = if self.m().rules.rt_first { &RT_FIRST } else { &CLASSES };
+        let next = classes.iter().find_map(|class| class.pick(self));
         self.arm_overcommit(next);
         next
     }
@@ -261,7 +273,7 @@ impl Rq<'_, '_> {
                 let instead = self.m().instead(point);
                 let preempts = match instead {
                     Some(instead) => sure(instead == Answer::Yes(true)),
-                    None if class != own => sure(class < own),
+                    None if class != own => sure(self.m().class_before(class, own)),
                     None => class.of().wakeup_preempt(self, curr, task, fork),
                 };
                 let yes = preempts != Preempts::No;

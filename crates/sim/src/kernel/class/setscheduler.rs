@@ -13,6 +13,7 @@
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
+use crate::state::class::StopWork;
 use crate::state::class::fair_policy;
 use crate::state::class::load_of;
 use crate::state::machine::State;
@@ -24,7 +25,7 @@ use risetime_kernel::uclamp::{Uclamp, UclampRq};
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
-use risetime_trace::Event;
+use risetime_trace::{Event, Why};
 
 impl Rq<'_, '_> {
     /// The part of `attr` that the classes are concerned with.
@@ -38,7 +39,7 @@ impl Rq<'_, '_> {
         if let Some(nice) = attr.latency_nice.filter(|_| self.m().series.latency_nice) {
             self.set_latency_nice(task, nice);
         }
-        let Some(policy) = attr.policy else { return };
+        let Some(policy) = attr.policy.map(|policy| self.m().stands_in_for(policy)) else { return };
         let new = self.m().task(task).state == State::New;
         if new && matches!(policy, Policy::Deadline { .. } | Policy::Idle) {
             self.t(task).sched.takes = Some(policy);
@@ -69,8 +70,22 @@ impl Rq<'_, '_> {
             self.refuse(e);
         } else {
             self.change_class(task, policy);
+            self.goes_home(task);
         }
         self.emit_policy(task);
+    }
+
+    /// A deadline task that runs, or waits, on another CPU than its placement has chosen goes there.
+    fn goes_home(&mut self, task: TaskId) {
+        let (cpu, t) = (self.cpu, self.m().task(task));
+        let Some(to) = t.sched.dl_home.filter(|home| *home != cpu) else { return };
+        if t.sched.class() != Class::Deadline || t.state != State::Runnable || t.cpu != cpu {
+            return;
+        }
+        if self.m().cpu(cpu).curr == Some(task) && self.m().stops(cpu) {
+            return self.stop_one_cpu_nowait(StopWork::Home { task, to });
+        }
+        self.move_queued(task, to, Why::DlFits);
     }
 
     /// Tells the trace of the policy that a task is under now.
@@ -259,9 +274,6 @@ impl Rq<'_, '_> {
     /// Errors: the machine cannot promise that much.
     fn admit(&mut self, task: TaskId, policy: Policy) -> Result<(), InputError> {
         let Policy::Deadline { runtime, deadline, period, reclaim } = policy else { return Ok(()) };
-        if self.m().sysctls.rt.runtime.is_none() {
-            return Ok(());
-        }
         let new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
         let t = self.m().task(task);
         // What it had counts until its 0-lag time.
@@ -273,7 +285,8 @@ impl Rq<'_, '_> {
         let had = had.map_or(0, |dl| dl.bw);
         let limit = self.m().cpus[0].dl.max_bw;
         let (total, capacity) = (self.m().classes.total_bw, self.m().classes.total_capacity);
-        if dl_overflow(limit, capacity, total, had, new.bw) {
+        let limited = self.m().sysctls.rt.runtime.is_some();
+        if limited && dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
             let us = |s: Span| s.0 / 1000;
             let room = ((limit * capacity) >> 10).saturating_sub(total - had);
@@ -289,8 +302,21 @@ impl Rq<'_, '_> {
                 ),
             ));
         }
-        self.release_bw(had);
-        self.reserve_bw(new.bw);
+        let Some(home) = self.m().rules.placement.enter(self.m(), task, new.bw) else {
+            let t = self.m().task(task);
+            let what = format!(
+                "SCHED_DEADLINE with {} of {} µs is refused: dl_placement={} finds no CPU that it may run on with room for it",
+                runtime.0 / 1000,
+                period.0 / 1000,
+                self.m().rules.placement.about().0
+            );
+            return Err(InputError::new(format!("task `{}`", t.comm), what));
+        };
+        self.t(task).sched.dl_home = Some(home);
+        if limited {
+            self.release_bw(had);
+            self.reserve_bw(new.bw);
+        }
         Ok(())
     }
 

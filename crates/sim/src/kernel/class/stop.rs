@@ -28,6 +28,7 @@ use crate::kernel::Kernel;
 use crate::kernel::fork::new_task;
 use crate::kernel::placement::select_fallback_rq;
 use crate::kernel::rq::Rq;
+use crate::state::class::Class;
 use crate::state::class::StopWork;
 use crate::state::class::Stopper;
 use crate::state::hooks::Step;
@@ -145,6 +146,14 @@ impl Kernel<'_> {
                     stopper.active_balance = false;
                 }
                 self.active_load_balance_cpu_stop(cpu, to, why);
+            }
+            StopWork::Home { task, to } => {
+                let t = self.m.task(task);
+                let here = t.cpu == cpu && t.state == State::Runnable;
+                let belongs = t.sched.class() == Class::Deadline && t.sched.dl_home == Some(to);
+                if here && belongs && self.m.is_cpu_allowed(task, to) {
+                    self.move_queued(task, cpu, to, Why::DlFits);
+                }
             }
             StopWork::Migrate { task, to } => {
                 let t = self.m.task(task);

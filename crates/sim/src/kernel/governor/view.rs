@@ -8,7 +8,7 @@ use crate::state::plain::Needs;
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
-use risetime_kernel::cpu_util::EffectiveUtil;
+use risetime_kernel::cpu_util::{EffectiveUtil, effective_cpu_util};
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::opp::{
     FreqTableEntry, Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target,
@@ -89,8 +89,10 @@ impl DomainView<'_> {
     /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
     #[inline]
     pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
-        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_freq(cpu));
-        effective.util = self.machine.hook(effective.util, |h, util| h.effective_util(util));
+        let m = self.machine;
+        let rq = m.rq_util_for_freq(cpu);
+        let mut effective = effective_cpu_util(m.cpu_util_freq(cpu), &rq, m.cpu(cpu).capacity);
+        effective.util = m.hook(effective.util, |h, util| h.effective_util(util));
         effective
     }
     /// `cfs_rq->avg.util_avg` of `cpu`: what its fair tasks need, and nothing else; of another tracker what it has for

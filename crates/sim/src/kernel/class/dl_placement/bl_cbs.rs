@@ -1,0 +1,139 @@
+//! big.LITTLE CBS: at each wakeup a server goes where it costs least power and fits.
+//!
+//! ```text
+//! candidates   the CPU it woke on; of each island the one of which the least is active       it must fit: EDF's test
+//! cost         power of the island with it there − without it:
+//!              Σ u of what is active · power at the lowest OPP that serves the island's busiest CPU
+//! none fits    as under global EDF; so are those that wait on a CPU whose test fails
+//! ```
+//!
+//! What counts is what is active (`running_bw`): a server that sleeps has given up its part at its 0-lag time, so that one that
+//! wakes may find no room. An OPP that has to rise costs all CPUs of the island, and that is in the difference. A server
+//! that wakes before its 0-lag time stays if it fits, as its part still counts there. The power is the energy model's (`em_cpu_energy`), of the
+//! OPP that schedutil would choose; of equals the CPU it woke on wins, then its island.
+//!
+//! Source: A. Mascitti, T. Cucinotta, M. Marinoni, "An adaptive, utilization-based approach to schedule real-time tasks for ARM
+//! big.LITTLE architectures" (SIGBED Review 17(1), 2020); A. Mascitti, T. Cucinotta, M. Marinoni, L. Abeni, "Dynamic partitioned scheduling
+//! of real-time tasks on ARM big.LITTLE architectures" (JSS 173, 2021); their simulator's `EnergyMRTKernel` (PARTSim), read, not taken from.
+//!
+//! DEVIATES(bl-cbs-details): theirs moves servers that wait when a CPU becomes idle, too; here nobody moves between wakeups
+//! where all fit, as OSPM 2023's report says. Theirs holds the sums of cores against a limit of each island at the kinds of work
+//! that it measured; here the limit is the capacity. It may use more energy than theirs.
+
+use crate::kernel::class::dl_push::select_task_rq_dl;
+use crate::state::class::DlPlacement;
+use crate::state::effects::Effects;
+use crate::state::hooks::Placed;
+use crate::state::machine::{FreqDomain, Machine};
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::effective_cpu_util;
+use risetime_kernel::energy_model::em_cpu_energy;
+use risetime_kernel::schedutil::perf_within;
+use risetime_kernel::units::{CpuId, TaskId, Util};
+use risetime_trace::Why;
+
+pub(super) struct BigLittleCbs;
+
+impl DlPlacement for BigLittleCbs {
+    fn about(&self) -> (&'static str, &'static str) {
+        ("bl-cbs", "big.LITTLE CBS: at each wakeup where it costs least power and fits")
+    }
+    fn enter(&self, m: &Machine, task: TaskId, bw: u64) -> Option<CpuId> {
+        // It runs; what it is replaced by counts on its CPU, if it has something.
+        let had = if m.dl_counts(task) { m.dl(task).bw } else { 0 };
+        let asked = Asked { m, task, prev: m.task(task).cpu, bw, had, stays: false };
+        Some(asked.cheapest().unwrap_or(asked.prev))
+    }
+    fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed {
+        let dl = m.dl(task);
+        let had = if dl.non_contending { dl.bw } else { 0 };
+        let stays = dl.non_contending;
+        let asked = Asked { m, task, prev: m.task(task).cpu, bw: dl.bw, had, stays };
+        match asked.cheapest() {
+            Some(cpu) if cpu == asked.prev => Placed { cpu, why: Why::PrevCpu },
+            Some(cpu) => Placed { cpu, why: Why::Energy },
+            None => select_task_rq_dl(m, task, this_cpu, effects),
+        }
+    }
+    fn moves(&self, m: &Machine, task: TaskId, _: CpuId) -> bool {
+        let own = m.task(task).cpu;
+        !m.dl_fits(own, m.cpu(own).dl.running_bw, 0)
+    }
+}
+
+/// A server that wakes, or is asked for.
+struct Asked<'a> {
+    m: &'a Machine,
+    task: TaskId,
+    prev: CpuId,
+    bw: u64,
+    /// What of it is active on `prev` already.
+    had: u64,
+    /// It stays there if it fits.
+    stays: bool,
+}
+
+impl Asked<'_> {
+    fn cheapest(&self) -> Option<CpuId> {
+        let m = self.m;
+        let usable = |cpu: CpuId| m.is_cpu_allowed(self.task, cpu) && self.fits(cpu);
+        if usable(self.prev) && self.stays {
+            return Some(self.prev);
+        }
+        let own = m.cpu(self.prev).domain;
+        let islands = std::iter::once(own).chain((0..m.domains.len()).filter(|d| *d != own));
+        let least = islands.filter_map(|domain| {
+            let cpus = m.domains[domain].cpus.iter().copied();
+            cpus.filter(|cpu| *cpu != self.prev && usable(*cpu)).min_by_key(|cpu| self.active(*cpu))
+        });
+        let all = std::iter::once(self.prev).filter(|cpu| usable(*cpu)).chain(least);
+        // Of equals the first.
+        all.min_by_key(|cpu| self.costs(*cpu))
+    }
+
+    /// What is active there without it.
+    fn active(&self, cpu: CpuId) -> u64 {
+        let own = if cpu == self.prev { self.had } else { 0 };
+        self.m.cpu(cpu).dl.running_bw.saturating_sub(own)
+    }
+
+    fn fits(&self, cpu: CpuId) -> bool {
+        self.m.dl_fits(cpu, self.active(cpu), self.bw)
+    }
+
+    /// What the island of `cpu` takes more with it there.
+    fn costs(&self, cpu: CpuId) -> u64 {
+        let domain = &self.m.domains[self.m.cpu(cpu).domain];
+        self.power(domain, Some(cpu)).saturating_sub(self.power(domain, None))
+    }
+
+    /// Of an island with it on `dst` (`None`: on none of its CPUs), in units of `em_cpu_energy`.
+    fn power(&self, domain: &FreqDomain, dst: Option<CpuId>) -> u64 {
+        let (m, first) = (self.m, self.m.cpu(domain.cpus[0]));
+        let (mut sum, mut most) = (Util(0), Util(0));
+        for &cpu in &domain.cpus {
+            let c = m.cpu(cpu);
+            let here = if dst == Some(cpu) { self.bw } else { 0 };
+            let active = self.active(cpu) + here;
+            let fair = m.cpu_util_cfs(cpu);
+            let busy = Util(fair.0 + (active >> 10)).min(Util(c.capacity.0));
+            sum += busy;
+            // What frequencies know of it, from which it may be gone, or where it may come.
+            let mut rq = m.rq_util_for_freq(cpu);
+            let (own, counted) = (m.cpu(cpu).dl.running_bw, rq.dl_running_bw);
+            rq.dl_running_bw = (counted + active).saturating_sub(own);
+            let perf = if m.rev >= KernelRev::V6_8 {
+                let eff = effective_cpu_util(fair, &rq, c.capacity);
+                let (wanted, _) = m.dvfs_util(cpu, eff.util, None);
+                perf_within(wanted, eff.min, eff.max)
+            } else {
+                m.series.room_pre_6_8(busy)
+            };
+            most = most.max(perf);
+        }
+        let total = Util(first.actual.0 * domain.cpus.len() as u64);
+        let most = most.min(Util(first.capacity.0));
+        let pd = domain.em_perf_domain();
+        em_cpu_energy(m.rev, &pd, most, sum.min(total), first.actual, first.capacity)
+    }
+}

@@ -1,0 +1,147 @@
+//! Placements of deadline tasks, and the other rules that a kernel may have for them: one file and one line in
+//! [`PLACEMENTS`] each.
+//!
+//! ```text
+//!                    admission (beside the machine's)    wakeup                            in between
+//! gedf               -                                   the latest deadline of the machine   pushed, pulled
+//! clustered          an island with room, for good       the latest deadline of its island    pushed, pulled within it
+//! partitioned-ff/wf  a CPU with room, for good           that CPU                             -
+//! apedf-ff/wf        -                                   stays; where EDF's test fails: a     -; where the test fails:
+//!                                                        CPU on which it holds, else gedf     as gedf
+//! bl-cbs             -                                   where it costs least power and fits  -; likewise
+//! ```
+//!
+//! EDF's test here: [`crate::state::dl_rules`]. It is exact for deadlines at the end of periods; where a deadline is shorter it
+//! is not enough, as the kernel's own sums are not.
+//!
+//! DEVIATES(dl-placement-capacity): the test supposes each CPU's whole capacity, as the kernel's admission does: not what
+//! interrupts, thermal caps or limits of the frequency leave of it. Where they take much, what is admitted may be late.
+
+mod apedf;
+mod bl_cbs;
+mod clustered;
+mod gedf;
+mod partitioned;
+
+use crate::state::class::{DlFrequency, DlPlacement, DlRules, Fixed, FixedBy};
+use risetime_kernel::KernelRev;
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::{Experiment, InputError, Platform, Policy};
+
+/// All placements, the stock kernel's first.
+const PLACEMENTS: [&dyn DlPlacement; 7] = [
+    &gedf::GlobalEdf,
+    &partitioned::FIRST_FIT,
+    &partitioned::WORST_FIT,
+    &clustered::Clustered,
+    &apedf::FIRST_FIT,
+    &apedf::WORST_FIT,
+    &bl_cbs::BigLittleCbs,
+];
+
+/// Their names, for the setting.
+const NAMES: &[&str] =
+    &["gedf", "partitioned-ff", "partitioned-wf", "clustered", "apedf-ff", "apedf-wf", BL_CBS];
+
+const BL_CBS: &str = "bl-cbs";
+
+const PLACEMENT: &str = "dl_placement";
+const FREQUENCY: &str = "dl_frequency";
+const ORDER: &str = "class_order";
+const AS: &str = "dl_as";
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: PLACEMENT,
+        doc: "where deadline tasks go: gedf = global EDF, the kernel's own; partitioned-ff, partitioned-wf = a CPU for good, first or worst fit; clustered = an island for good, global EDF in it; apedf-ff, apedf-wf = adaptive partitioned EDF; bl-cbs = big.LITTLE CBS, where it costs least power (unset: gedf)",
+        unit: "",
+        range: Range::OneOf(NAMES),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Name("gedf")),
+    },
+    Param {
+        name: FREQUENCY,
+        doc: "what frequencies know of deadline tasks: grub-pa = the bandwidth of those that are active, the kernel's own since 4.16; admitted = of all that belong to the CPU; max = everything while one is active (unset: the kernel's own)",
+        unit: "",
+        range: Range::OneOf(&["grub-pa", "admitted", "max"]),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Name("grub-pa")),
+    },
+    Param {
+        name: ORDER,
+        doc: "which class comes first: dl-rt = SCHED_DEADLINE, the kernel's own; rt-dl = SCHED_FIFO and SCHED_RR (OSPM 2023) (unset: dl-rt)",
+        unit: "",
+        range: Range::OneOf(&["dl-rt", "rt-dl"]),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Name("dl-rt")),
+    },
+    Param {
+        name: AS,
+        doc: "under what the workload's SCHED_DEADLINE tasks run: edf = under that; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one (unset: edf)",
+        unit: "",
+        range: Range::OneOf(&["edf", "rm", "dm", "fifo"]),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::Name("edf")),
+    },
+];
+
+/// As the settings say.
+pub(crate) fn of_experiment(e: &Experiment) -> DlRules {
+    let name = e.settings.name(PLACEMENT);
+    let named = PLACEMENTS.into_iter().find(|p| Some(p.about().0) == name);
+    let by = match e.settings.name(AS) {
+        Some("rm") => Some(FixedBy::Period),
+        Some("dm") => Some(FixedBy::Deadline),
+        Some("fifo") => Some(FixedBy::Nothing),
+        _ => None,
+    };
+    DlRules {
+        placement: named.unwrap_or(PLACEMENTS[0]),
+        frequency: match e.settings.name(FREQUENCY) {
+            Some("grub-pa") => Some(DlFrequency::GrubPa),
+            Some("admitted") => Some(DlFrequency::Admitted),
+            Some("max") => Some(DlFrequency::Max),
+            _ => None,
+        },
+        rt_first: e.settings.name(ORDER) == Some("rt-dl"),
+        fixed: by.map(|by| Fixed::of(e, by)),
+    }
+}
+
+/// Errors: rules that go by what this kernel, or this platform, does not have.
+pub(crate) fn check(
+    platform: &Platform,
+    policy: &Policy,
+    settings: &Settings,
+) -> Result<(), InputError> {
+    let since = KernelRev::new(4, 17);
+    if settings.name(FREQUENCY).is_some() && policy.kernel < since {
+        let what = format!(
+            "`{FREQUENCY}` is for kernels whose schedutil knows what deadline tasks are promised, from {since} on, and this is {}",
+            policy.kernel
+        );
+        return Err(InputError::new(policy.place_of(FREQUENCY), what)
+            .hint("up to 4.16 it goes to the highest frequency while a deadline task runs"));
+    }
+    let unknown = platform.domains.iter().find(|d| d.opps.iter().any(|o| o.power.0 == 0));
+    if let (Some(BL_CBS), Some(domain)) = (settings.name(PLACEMENT), unknown) {
+        let what = format!(
+            "`{PLACEMENT}` is {BL_CBS}, which goes by power, and {} does not say what every frequency of CPU{} takes",
+            platform.name, domain.cpus[0].0
+        );
+        return Err(InputError::new(policy.place_of(PLACEMENT), what)
+            .hint("give `dynamic_power_coefficient`, or `power_uw` of each OPP"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_that_of_its_placement() {
+        assert_eq!(PLACEMENTS.map(|p| p.about().0).as_slice(), NAMES);
+        assert!(PLACEMENTS.iter().all(|p| !p.about().1.is_empty()));
+    }
+}

@@ -1,0 +1,79 @@
+//! Rules for deadline tasks that a kernel may have in place of the stock one's: where they go, what frequencies
+//! follow, which class comes first, and priorities in place of deadlines. Which there are: `kernel/class/dl_placement/`.
+//!
+//! ```text
+//! EDF's test on a CPU     Σ runtime / period ≤ max_bw · capacity / 1024       of those that count there
+//!                         max_bw: sched_rt_runtime_us / sched_rt_period_us, 2²⁰ = 1
+//! ```
+//!
+//! Which reservations count is the placement's: those that belong to the CPU (`this_bw`), or those that are active
+//! there (`running_bw`). The fair server's counts like any other, as it does in the kernel's own admission.
+//! Source of the sums: [`risetime_kernel::deadline`].
+
+use crate::state::class::Class;
+use crate::state::machine::{Machine, State};
+use risetime_kernel::deadline::dl_overflow;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_model::workload::Policy;
+
+impl Machine {
+    /// EDF's utilisation test on one CPU: `sum` there already, and `bw` more.
+    pub(crate) fn dl_fits(&self, cpu: CpuId, sum: u64, bw: u64) -> bool {
+        let c = self.cpu(cpu);
+        !dl_overflow(c.dl.max_bw, c.capacity.0, sum, 0, bw)
+    }
+    /// What EDF's test leaves free on a CPU where reservations of `sum` count.
+    pub(crate) fn dl_room(&self, cpu: CpuId, sum: u64) -> u64 {
+        let c = self.cpu(cpu);
+        ((c.dl.max_bw * c.capacity.0) >> 10).saturating_sub(sum)
+    }
+    /// The CPUs that a task may run on, those of the smallest capacity first, then by number: whoever fits a small CPU
+    /// leaves the big ones to those that need them.
+    pub(crate) fn dl_smallest_first(&self, task: TaskId) -> Vec<CpuId> {
+        let mut all: Vec<CpuId> = self.task(task).allowed.and(&self.root.online).iter().collect();
+        all.sort_by_key(|cpu| (self.cpu(*cpu).capacity, *cpu));
+        all
+    }
+    /// Bandwidth of the reservations that belong to `cpu` wherever their tasks are just now, without that of `but`:
+    /// like the kernel's sum of all, one that leaves counts until its 0-lag time.
+    pub(crate) fn dl_homed(&self, cpu: CpuId, but: TaskId) -> u64 {
+        let server = self.cpu(cpu).fair_server.as_ref().map_or(0, |s| s.bw);
+        let own = self.tasks.iter().enumerate().filter(|(i, t)| {
+            *i != but.index() && t.sched.dl_home == Some(cpu) && t.state != State::New
+        });
+        let bw = own.filter_map(|(_, t)| {
+            let dl = t.sched.dl.as_deref()?;
+            let member = t.sched.class() == Class::Deadline && t.state != State::Exited;
+            let demoted = t.sched.demoted.as_ref().is_some_and(|d| d.was.is_some());
+            (member || demoted || dl.inactive_timer.is_some()).then_some(dl.bw)
+        });
+        server + bw.sum::<u64>()
+    }
+    /// Whether a reservation of the task counts on its CPU.
+    pub(crate) fn dl_counts(&self, task: TaskId) -> bool {
+        let t = self.task(task);
+        t.sched.class() == Class::Deadline && t.sched.dl.is_some() && t.state != State::New
+    }
+    /// What a task that asks for `policy` runs under.
+    pub(crate) fn stands_in_for(&self, policy: Policy) -> Policy {
+        self.rules.fixed.as_ref().map_or(policy, |fixed| fixed.instead_of(policy))
+    }
+    /// Whether it is a deadline task that a placement is asked about: not a thread that changes frequencies.
+    pub(crate) fn dl_is_placed(&self, task: TaskId) -> bool {
+        !self.dl(task).special
+    }
+    /// Whether a deadline task that waits may go to `to`, as far as the placement is concerned.
+    pub(crate) fn dl_moves(&self, task: TaskId, to: CpuId) -> bool {
+        !self.dl_is_placed(task) || self.rules.placement.moves(self, task, to)
+    }
+    /// Whether a task of class `a` takes the CPU from one of class `b`, another one.
+    #[inline]
+    pub(crate) fn class_before(&self, a: Class, b: Class) -> bool {
+        let swapped = |class| match class {
+            Class::Deadline => Class::Rt,
+            Class::Rt => Class::Deadline,
+            other => other,
+        };
+        if self.rules.rt_first { swapped(a) < swapped(b) } else { a < b }
+    }
+}
