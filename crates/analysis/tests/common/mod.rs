@@ -42,6 +42,7 @@ fn domain(first: u32, capacity: u64, opps: [(u64, u64); 2]) -> Domain {
             })
             .to_vec(),
         idle: vec![idle("wfi", 2000), idle("off", 0)],
+        work: Vec::new(),
     }
 }
 

@@ -189,6 +189,10 @@ impl Policy<'_, '_> {
         d.hw = freq;
         let max = d.freq_max();
         d.speed = costs.bound(speed(capacity, freq, max), speed(capacity, max, max));
+        // Their tables say how they get on: nothing is bound by memory beside that.
+        let at = d.table.iter().position(|e| e.freq >= freq).unwrap_or(d.table.len() - 1);
+        d.kind_speed.clear();
+        d.kind_speed.extend(d.kinds.iter().map(|by_opp| by_opp[at]));
         for &cpu in &cpus {
             if self.m().cpu(cpu).curr.is_some() {
                 self.rq(cpu).arm_work();

@@ -275,6 +275,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Hotplug { cpu, online } => ('h', vec![n(cpu), online.into()]),
         Event::Throttled { task, on } => ('x', vec![t(task), on.into()]),
         Event::Irq { cpu, enters } => ('j', vec![n(cpu), enters.into()]),
+        Event::Work { cpu, kind } => ('K', vec![n(cpu), kind.into()]),
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
@@ -443,6 +444,7 @@ impl Fields<'_, '_> {
             'h' => Event::Hotplug { cpu: self.cpu()?, online: self.flag()? },
             'x' => Event::Throttled { task: self.task()?, on: self.flag()? },
             'j' => Event::Irq { cpu: self.cpu()?, enters: self.flag()? },
+            'K' => Event::Work { cpu: self.cpu()?, kind: self.small()? },
             'z' => Event::Misfit { cpu: self.cpu()?, task: self.maybe()? },
             'W' => Event::Waking { task: self.task()?, by: self.cpu()? },
             'P' => {
