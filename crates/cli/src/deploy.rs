@@ -25,7 +25,7 @@ pub(crate) fn deploy(args: &Deploy) -> Result<ExitCode, Failure> {
 
 fn planned(args: &DeployPlan) -> Result<ExitCode, Failure> {
     let platform = Platform::load(&args.platform)?;
-    let needs = needs(args, &platform)?;
+    let (needs, notes) = needs(args, &platform)?;
     needs.known_on(&platform)?;
     let fit = match args.fit {
         DeployFit::First => Fit::First,
@@ -46,13 +46,13 @@ fn planned(args: &DeployPlan) -> Result<ExitCode, Failure> {
     let tried: Vec<_> = tried.collect();
     let fits = tried.iter().position(|(_, plan)| plan.is_ok());
     let (rules, plan) = &tried[fits.unwrap_or(0)];
-    let page = text::deploy_plan(&needs, &platform, *rules, plan, &output::style());
+    let page = text::deploy_plan(&needs, &platform, *rules, plan, &notes, &output::style());
     output::print(&page)?;
     Ok(if fits.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// Those of a file of needs, or of a task set: of graphs, what each of their tasks has of the deadline.
-fn needs(args: &DeployPlan, platform: &Platform) -> Result<Needs, Failure> {
+fn needs(args: &DeployPlan, platform: &Platform) -> Result<(Needs, Vec<String>), Failure> {
     let file = args.file.as_str();
     let builtin = library::workloads().iter().any(|w| w.name == file);
     let set = match () {
@@ -60,20 +60,23 @@ fn needs(args: &DeployPlan, platform: &Platform) -> Result<Needs, Failure> {
         () if file.ends_with(".json") || builtin => {
             TaskSet::of_workload(&Workload::load(file)?.bind(platform)?)?
         }
-        () => return Ok(Needs::load(file)?),
+        () => return Ok((Needs::load(file)?, Vec::new())),
     };
-    let mutexes = set.resources.iter().filter(|r| r.kind == ResourceKind::Mutex).count();
-    if mutexes > 0 {
-        output::note(&format!(
-            "{file}: what tasks wait for {mutexes} mutexes is in no test: leave them room"
+    let mut notes = set.notes.clone();
+    let mutexes = set.resources.iter().filter(|r| r.kind == ResourceKind::Mutex);
+    let mutexes: Vec<&str> = mutexes.map(|r| r.name.as_str()).collect();
+    if !mutexes.is_empty() {
+        let names = mutexes.join(", ");
+        notes.push(format!(
+            "how long tasks wait for a mutex ({names}) is in no test: leave them room"
         ));
     }
     if !set.edges().is_empty() {
-        output::note(&format!(
-            "{file}: each task of a graph is planned with its part of the deadline (`deploy convert --slices`)"
-        ));
+        notes.push(
+            "each task of a graph has its part of the deadline, and begins when that does (deploy convert --slices)".into(),
+        );
     }
-    Ok(sliced(&set).needs())
+    Ok((sliced(&set).needs(), notes))
 }
 
 fn drawn(args: &DeployDraw) -> Result<ExitCode, Failure> {
