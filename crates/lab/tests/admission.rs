@@ -4,6 +4,10 @@
 #[allow(dead_code, reason = "what the example `admission` counts and prints with")]
 mod figures;
 
+#[path = "admission/requests.rs"]
+#[allow(dead_code, reason = "what the example `dl_requests` asks with")]
+mod requests;
+
 use figures::{KERNEL, cases, share};
 use risetime_deploy::admit::{Answer, Scheduler, TESTS};
 
@@ -81,5 +85,24 @@ fn the_page_has_the_table() {
         for (percent, r) in row {
             assert_eq!((r.admitted_missed, r.refused_missed), (0, r.refused), "{percent}");
         }
+    }
+}
+
+/// Real kernels took and refused the same requests as our arithmetic does.
+#[test]
+fn kernels_admit_what_the_arithmetic_admits() {
+    let mut of: std::collections::BTreeMap<String, (usize, usize)> = Default::default();
+    for ((release, seed), answer) in requests::recorded() {
+        assert_eq!(answer, requests::taken(&release, seed), "{release}, seed {seed}");
+        let counts = of.entry(release).or_default();
+        counts.0 += answer.len();
+        counts.1 += answer.matches('-').count();
+    }
+    assert!(of.len() >= 3, "{of:?}");
+    for (release, (asked, refused)) in of {
+        assert!(
+            asked >= 200 && refused >= 50 && asked - refused >= 50,
+            "{release}: {refused} of {asked}"
+        );
     }
 }

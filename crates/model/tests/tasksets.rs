@@ -1,6 +1,8 @@
 //! Task sets in and out: PARTSim's YAML, rt-app JSON, and what a user is told where a file is wrong.
 
 mod common;
+#[path = "../../../tests/draws.rs"]
+mod draws;
 
 use common::{check_transcript, entry};
 use proptest::prelude::*;
@@ -148,7 +150,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(draws::config(200))]
 
     #[test]
     fn sets_survive_rtapp_json(tasks in prop::collection::vec(task(), 1..8)) {
