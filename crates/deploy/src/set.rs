@@ -210,6 +210,25 @@ mod tests {
         assert!(more.tasks.iter().any(|t| t.code.len() == 5));
     }
 
+    /// Held: whoever names a seed gets this set, also next year.
+    #[test]
+    fn a_seed_is_a_set() {
+        let periods = Periods { to: Span::from_ms(1000), ..drawn(1, 1.0).tasks.periods };
+        let of = |by| {
+            let tasks = Drawn { by, periods, ..drawn(4, 1.6).tasks };
+            let set = draw_set(&SetDrawn { tasks, ..drawn(4, 1.6) }, 7).expect("there is one");
+            let us = |t: &RtTask| (t.work().0 / 1000, t.period.0 / 1000);
+            set.tasks.iter().map(us).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(Utilisations::Randfixedsum),
+            [(31927, 67000), (7936, 16000), (247584, 832000), (226294, 686000)]
+        );
+        let sum: f64 =
+            of(Utilisations::UunifastDiscard).iter().map(|(c, t)| *c as f64 / *t as f64).sum();
+        assert!((sum - 1.6).abs() < 1e-3, "{sum}");
+    }
+
     #[test]
     fn a_graph_of_two_in_a_row_is_sliced() {
         let what = SetDrawn {
