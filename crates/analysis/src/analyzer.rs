@@ -228,6 +228,10 @@ impl<'a> Run<'a> {
                 self.wakes.1 += u64::from(state.is_none());
                 self.machine.set_idle(cpu, state, self.now);
             }
+            Event::Work { cpu, kind } => {
+                self.account_cpu(cpu);
+                self.machine.set_work(cpu, kind, self.now);
+            }
             Event::Misfit { cpu, task } => {
                 self.account_cpu(cpu);
                 self.machine.set_misfit(cpu, task);
@@ -759,6 +763,7 @@ fn cpu_of(event: &Event<'_>) -> Option<CpuId> {
         | Event::FreqRequest { cpu, .. }
         | Event::Idle { cpu, .. }
         | Event::Irq { cpu, .. }
+        | Event::Work { cpu, .. }
         | Event::Misfit { cpu, .. } => Some(cpu),
         Event::Migrate { to, .. } => Some(to),
         _ => None,

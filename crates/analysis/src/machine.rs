@@ -26,12 +26,14 @@ const FREQS: usize = 1024;
 /// stands for all of the same capacity and OPPs.
 pub const TOLD_APART: usize = 32;
 
-/// One frequency of a domain.
+/// One frequency of a domain, and one kind of work.
 pub(crate) struct Slot {
     pub(crate) freq: KHz,
     /// On the scale of [`ONE`](crate::lost::ONE).
     pub(crate) speed: u64,
     power_uw: u64,
+    /// The kind of work, 0 the plain one.
+    kind: usize,
     /// How many OPPs are at or below it.
     opps: usize,
     /// How long the domain was here, ns.
@@ -45,7 +47,8 @@ pub(crate) struct Domain {
     told: usize,
     pub(crate) cpus: Vec<CpuId>,
     pub(crate) capacity: u64,
-    /// Its OPPs, ascending, then other frequencies in the order of their appearance.
+    /// Its OPPs, ascending, then other frequencies, and other kinds of work than the plain one, in the order of their
+    /// appearance.
     pub(crate) slots: Vec<Slot>,
     pub(crate) nr_opps: usize,
     pub(crate) now: usize,
@@ -74,6 +77,8 @@ struct Cpu {
     busy: Vec<u64>,
     /// By state, ns; one more for idle in no recorded state.
     idle: Vec<u64>,
+    /// While it does other than plain work: the slot of that.
+    slot: usize,
     /// Was busy while its frequency was unknown.
     guessed: bool,
     /// The CPU that stands for it in what a task did.
@@ -122,6 +127,7 @@ impl Machine {
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
                 idle: vec![0; platform.domains[domain].idle.len() + 1],
+                slot: 0,
                 guessed: false,
                 told: if fold { domains[kind[domain]].cpus[0] } else { id },
                 keys: Vec::new(),
@@ -149,7 +155,11 @@ impl Machine {
         {
             return speed;
         }
-        let speed = snap(util, self.domains.iter().flat_map(|d| d.slots.iter().map(|s| s.speed)));
+        let plain = |d: &Domain| {
+            let slots = d.slots.iter().filter(|s| s.kind == 0);
+            slots.map(|s| s.speed).collect::<Vec<_>>()
+        };
+        let speed = snap(util, self.domains.iter().flat_map(plain));
         self.snapped = Some((util, speed));
         speed
     }
@@ -160,7 +170,7 @@ impl Machine {
         let key = self.key(cpu);
         let c = &self.cpus[cpu.index()];
         let d = &self.domains[c.domain];
-        let slot = &d.slots[d.now];
+        let slot = &d.slots[d.slot_of(c)];
         Place {
             cpu: cpu.index(),
             domain: d.told,
@@ -181,7 +191,7 @@ impl Machine {
     #[inline]
     fn key(&mut self, cpu: CpuId) -> u32 {
         let c = &self.cpus[cpu.index()];
-        let now = self.domains[c.domain].now;
+        let now = self.domains[c.domain].slot_of(c);
         match c.keys.get(now) {
             Some(key) if *key != NO_KEY => *key,
             _ => self.new_key(cpu, now),
@@ -193,12 +203,12 @@ impl Machine {
         let told = self.cpus[cpu.index()].told;
         // Two domains of a kind may number a frequency that is no OPP differently.
         let of = self.domain_of(cpu);
-        let freq = self.domains[of].slots[now].freq;
+        let (freq, kind) = (self.domains[of].slots[now].freq, self.domains[of].slots[now].kind);
         let slot = if told == cpu {
             now
         } else {
             let of = self.domain_of(told);
-            self.domains[of].slot(freq)
+            self.domains[of].slot(freq, kind)
         };
         let known = self.keys.iter().position(|key| *key == (told, slot));
         let key = known.unwrap_or_else(|| {
@@ -243,6 +253,15 @@ impl Machine {
         self.cpus[cpu.index()].does.irq(enters);
     }
 
+    /// What it runs is of that kind from now on; its task was accounted.
+    pub(crate) fn set_work(&mut self, cpu: CpuId, kind: u32, now: u64) {
+        self.account(cpu, now);
+        let c = &mut self.cpus[cpu.index()];
+        c.does.work(kind);
+        let d = &mut self.domains[c.domain];
+        c.slot = d.slot(d.slots[d.now].freq, c.does.kind());
+    }
+
     pub(crate) fn set_misfit(&mut self, cpu: CpuId, task: Option<TaskId>) {
         self.cpus[cpu.index()].misfit = task;
     }
@@ -252,12 +271,18 @@ impl Machine {
         self.account_domain(d, now);
         let domain = &mut self.domains[d];
         let known = domain.slots.len();
-        domain.now = domain.slot(freq);
+        domain.now = domain.slot(freq, 0);
         if domain.slots.len() != known {
             self.snapped = None;
         }
         domain.known = true;
         domain.freq_state = domain.freq_state();
+        for i in 0..domain.cpus.len() {
+            let c = &mut self.cpus[domain.cpus[i].index()];
+            if c.does.kind() > 0 {
+                c.slot = domain.slot(freq, c.does.kind());
+            }
+        }
     }
 
     /// The state in which running at the present frequency would be lost after this request;
@@ -307,10 +332,11 @@ impl Machine {
             c.idle[c.does.idle_state().unwrap_or(unknown).min(unknown)] += dt;
             return;
         }
-        if c.busy.len() <= d.now {
+        let slot = d.slot_of(c);
+        if c.busy.len() <= slot {
             c.busy.resize(d.slots.len(), 0);
         }
-        c.busy[d.now] += dt;
+        c.busy[slot] += dt;
         c.guessed |= !d.known;
     }
 
@@ -395,6 +421,7 @@ impl Domain {
     fn new(d: &PlatformDomain) -> Domain {
         let slots = d.opps.iter().enumerate().map(|(i, opp)| Slot {
             freq: opp.freq,
+            kind: 0,
             speed: speed(d, opp.freq),
             power_uw: uw(d.busy_power(opp.freq)),
             opps: i + 1,
@@ -418,9 +445,15 @@ impl Domain {
         }
     }
 
-    /// The slot of `freq`, made if it is new.
-    fn slot(&mut self, freq: KHz) -> usize {
-        if let Some(i) = self.slots.iter().position(|s| s.freq == freq) {
+    /// Where a CPU of it is now.
+    #[inline]
+    fn slot_of(&self, c: &Cpu) -> usize {
+        if c.does.kind() == 0 { self.now } else { c.slot }
+    }
+
+    /// The slot of `freq` and a kind of work, made if it is new.
+    fn slot(&mut self, freq: KHz, kind: usize) -> usize {
+        if let Some(i) = self.slots.iter().position(|s| s.freq == freq && s.kind == kind) {
             return i;
         }
         if self.slots.len() >= FREQS {
@@ -429,10 +462,15 @@ impl Domain {
         }
         let opps = &self.slots[..self.nr_opps];
         let below = opps.partition_point(|s| s.freq <= freq);
+        let plain = speed(&self.of, freq);
+        let own = kind.checked_sub(1).and_then(|i| self.of.work.get(i));
+        // As in the simulator: the OPP, or the next one above.
+        let at = opps.partition_point(|s| s.freq < freq).min(self.nr_opps - 1);
         let slot = Slot {
             freq,
-            speed: speed(&self.of, freq),
-            power_uw: uw(self.of.busy_power(freq)),
+            kind,
+            speed: own.map_or(plain, |w| share(1024, KHz(w.speed_ppm[at]), KHz(1_000_000))),
+            power_uw: uw(self.of.power_of_work(freq, kind)),
             opps: below,
             ns: 0,
         };
@@ -475,8 +513,13 @@ impl Domain {
 
 fn speed(d: &PlatformDomain, freq: KHz) -> u64 {
     let (capacity, freq, max) = d.capacity_at(freq.min(d.freq_boost()));
+    share(capacity.0, freq, max)
+}
+
+/// `capacity · freq / max`, in units of a speed. Rounding: to nearest.
+fn share(capacity: u64, freq: KHz, max: KHz) -> u64 {
     let (freq, max) = (u128::from(freq.0), u128::from(max.0.max(1)));
-    ((u128::from(capacity.0 * UNIT) * freq + max / 2) / max) as u64
+    ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
 }
 
 /// As a number; 0: unknown.

@@ -342,6 +342,10 @@ impl Run {
             Event::Idle { cpu, state } if self.machine.has(cpu) => {
                 self.machine.set_idle(cpu, state, now);
             }
+            Event::Work { cpu, kind } if self.machine.has(cpu) => {
+                self.account(cpu.index(), now);
+                self.machine.set_work(cpu, kind, now);
+            }
             Event::Irq { cpu, enters } if self.machine.has(cpu) => {
                 self.machine.set_irq(cpu, enters, now);
             }

@@ -11,6 +11,7 @@
 //! The same seed gives the same set on every machine but for the last bit of `powf` and `ln`; runtimes are rounded to ns.
 
 use crate::Task;
+use crate::dice::Dice;
 use risetime_kernel::units::Span;
 
 /// How utilisations are drawn.
@@ -51,7 +52,7 @@ const TRIES: u32 = 10_000;
 
 /// A set of tasks. `None`: there is none (so much of so few tasks), or none was found.
 pub fn draw(what: &Drawn, seed: u64) -> Option<Vec<Task>> {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let (n, sum) = (what.tasks, what.utilisation);
     if n == 0 || !(sum > 0.0 && sum <= n as f64) {
         return None;
@@ -71,7 +72,7 @@ pub fn draw(what: &Drawn, seed: u64) -> Option<Vec<Task>> {
     Some(shares.into_iter().enumerate().map(task).collect())
 }
 
-fn uunifast(n: usize, sum: f64, dice: &mut Dice) -> Vec<f64> {
+pub(crate) fn uunifast(n: usize, sum: f64, dice: &mut Dice) -> Vec<f64> {
     let mut left = sum;
     let mut all = Vec::with_capacity(n);
     for i in 1..n {
@@ -132,26 +133,6 @@ fn period(of: &Periods, dice: &mut Dice) -> Span {
     // A step more at the top, so that the longest one is as likely as its neighbours.
     let drawn = (from.ln() + dice.unit() * ((to + step as f64).ln() - from.ln())).exp() as u64;
     Span((drawn / step * step).clamp(from as u64, to as u64).max(step))
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    /// From 0 up to, but not, 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Real-time tasks: sets of them, what admits them, where they go.
 //!
 //! ```text
+//! generate, graph, set: drawn by seed ──> model::TaskSet ──> rt-app JSON, or needs of a plan
 //! generate ──> [Task]  ──  on a CPU: its work takes so long there  ──> [Load]
 //!                                                                        │ admit: a test each, with its source
 //!              [Place] <── partition: which CPU, by first, best or worst fit ┘
@@ -10,16 +11,20 @@
 //! Everything here is arithmetic: nothing is run. A verdict says which test it is, what it found, and for which task.
 
 pub mod admit;
+mod dice;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
 mod generate;
+pub mod graph;
 mod partition;
 pub mod plan;
+mod set;
 mod share;
 
 pub use generate::{Drawn, Periods, Utilisations, draw};
 pub use partition::{Fit, Partition, Place, partition};
+pub use set::{SetDrawn, draw_set, sliced};
 pub use share::Share;
 
 use risetime_kernel::units::{Capacity, Span};

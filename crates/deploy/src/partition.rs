@@ -44,12 +44,14 @@ impl Partition {
 
 /// `tasks` as a CPU of capacity 1024 sees them, on CPUs of these speeds under `scheduler`, which is of one CPU.
 pub fn partition(tasks: &[Load], speeds: &[Capacity], fit: Fit, scheduler: Scheduler) -> Partition {
-    partition_where(tasks, speeds, fit, scheduler, &|_, _| true)
+    partition_where(tasks, &|task, _| tasks[task], speeds, fit, scheduler, &|_, _| true)
 }
 
-/// The same where `also` has to hold of the tasks of a CPU, too.
+/// The same where what a task takes is another on each CPU, and `also` has to hold of the tasks of a CPU, too. `on_cpu`: a task
+/// (by its place) on a CPU, as one of capacity 1024 would see it; `tasks`: on the CPU that is best at it.
 pub(crate) fn partition_where(
     tasks: &[Load],
+    on_cpu: &dyn Fn(usize, usize) -> Load,
     speeds: &[Capacity],
     fit: Fit,
     scheduler: Scheduler,
@@ -62,7 +64,8 @@ pub(crate) fn partition_where(
     let mut places = vec![Place { cpu: None }; tasks.len()];
     for task in order {
         let fits = |cpu: &usize| {
-            let with: Vec<Load> = on[*cpu].iter().copied().chain([tasks[task]]).collect();
+            let own = on_cpu(task, *cpu);
+            let with: Vec<Load> = on[*cpu].iter().copied().chain([own]).collect();
             if !also(&with, speeds[*cpu]) {
                 return None;
             }
@@ -75,7 +78,8 @@ pub(crate) fn partition_where(
         };
         // What is left in units of the fastest CPU: what a task of any size can still have.
         let left = |cpu: usize| {
-            let used = Share::sum(on[cpu].iter().chain([&tasks[task]]).map(Load::share)).as_f64();
+            let own = on_cpu(task, cpu);
+            let used = Share::sum(on[cpu].iter().chain([&own]).map(Load::share)).as_f64();
             speeds[cpu].0 as f64 / 1024.0 - used
         };
         let mut found: Option<(usize, &'static Test, String)> = None;
@@ -91,7 +95,7 @@ pub(crate) fn partition_where(
             }
         }
         if let Some((cpu, test, reason)) = found {
-            on[cpu].push(tasks[task]);
+            on[cpu].push(on_cpu(task, cpu));
             verdicts[cpu] = Some((test, reason));
             places[task].cpu = Some(CpuId(cpu as u32));
         }

@@ -20,7 +20,8 @@ use crate::{Fit, Load, Task, partition};
 use risetime_kernel::deadline::{BW_UNIT, dl_overflow, to_ratio};
 use risetime_kernel::units::{Capacity, CpuId, Span};
 use risetime_model::Platform;
-use risetime_model::needs::{Needs, What};
+use risetime_model::needs::{Need, Needs, What};
+use risetime_model::platform::Domain;
 use std::cmp::Reverse;
 
 /// How it is asked for.
@@ -102,22 +103,32 @@ pub fn plan(needs: &Needs, platform: &Platform, rules: Rules) -> Result<Plan, Ve
         .cpus()
         .map(|cpu| platform.domain_of(cpu).map_or(Capacity(0), |d| platform.domains[d].capacity))
         .collect();
-    let own: Vec<Option<Load>> = needs.tasks.iter().map(|t| load(t.what)).collect();
+    // Of each domain; work of other kinds than the plain one takes less there, or more, than its capacity says.
+    let on: Vec<Vec<Option<Load>>> =
+        needs.tasks.iter().map(|t| platform.domains.iter().map(|d| load(t, d)).collect()).collect();
+    let mut own: Vec<Option<Load>> = on
+        .iter()
+        .map(|by_domain| by_domain.iter().flatten().min_by_key(|l| l.runtime).copied())
+        .collect();
     let guaranteed: Vec<usize> = (0..own.len()).filter(|i| own[*i].is_some()).collect();
     let loads: Vec<Load> = guaranteed.iter().filter_map(|i| own[*i]).collect();
+    let domain = |cpu: usize| platform.domain_of(CpuId(cpu as u32)).unwrap_or(0);
+    let on_cpu = |task: usize, cpu: usize| on[guaranteed[task]][domain(cpu)].unwrap_or(loads[task]);
     let reserved = |on: &[Load], speed: Capacity| {
         let bw = |t: &Load| to_ratio(Span(t.period), Span(t.runtime));
         let total: u64 = on.iter().map(bw).sum();
         rules.scheduler != Scheduler::Edf || !dl_overflow(LIMIT, speed.0, 0, 0, total)
     };
-    let found = partition::partition_where(&loads, &speeds, rules.fit, rules.scheduler, &reserved);
+    let found =
+        partition::partition_where(&loads, &on_cpu, &speeds, rules.fit, rules.scheduler, &reserved);
 
     let mut missing = Vec::new();
     let mut cpu_of: Vec<Option<usize>> = vec![None; own.len()];
     for (place, i) in found.places.iter().zip(&guaranteed) {
         cpu_of[*i] = place.cpu.map(|cpu| cpu.0 as usize);
-        if place.cpu.is_none() {
-            missing.push(no_room(needs, *i, own[*i], &speeds));
+        match place.cpu {
+            Some(cpu) => own[*i] = on[*i][domain(cpu.index())],
+            None => missing.push(no_room(needs, *i, own[*i], &speeds)),
         }
     }
     let mut left: Vec<f64> = speeds.iter().map(|s| s.0 as f64 / 1024.0).collect();
@@ -165,7 +176,7 @@ pub fn plan(needs: &Needs, platform: &Platform, rules: Rules) -> Result<Plan, Ve
     if !missing.is_empty() {
         return Err(missing);
     }
-    let planned = |(i, task): (usize, &risetime_model::needs::Need)| {
+    let planned = |(i, task): (usize, &Need)| {
         let attr = match (own[i], rules.scheduler) {
             (Some(l), Scheduler::Edf) => {
                 Attr::Deadline(Span(l.runtime), Span(l.deadline), Span(l.period))
@@ -187,13 +198,29 @@ pub fn plan(needs: &Needs, platform: &Platform, rules: Rules) -> Result<Plan, Ve
     })
 }
 
-/// What can be guaranteed of it.
-fn load(what: What) -> Option<Load> {
-    let (work, period, deadline) = match what {
+/// What can be guaranteed of it, on a CPU of this domain as one of capacity 1024 would see it: what is of a kind of work
+///
+/// ```text
+/// takes    work · 10⁶ / speed_ppm   at the highest frequency,   which is   work · capacity / 1024 · 10⁶ / speed_ppm   of 1024's time
+/// ```
+///
+/// Rounding: up.
+fn load(need: &Need, domain: &Domain) -> Option<Load> {
+    let (work, period, deadline) = match need.what {
         What::Job { runtime, period, deadline } => (runtime, period, deadline),
         What::Share { runtime, period } => (runtime, period, period),
         What::Period(_) | What::Priority(_) => return None,
     };
+    let mut plain = work.0;
+    let mut others: u128 = 0;
+    for (kind, work) in &need.kinds {
+        let Some(table) = domain.work.iter().find(|w| w.kind == *kind) else { continue };
+        let ppm = u128::from(table.speed_ppm.last().copied().unwrap_or(1_000_000));
+        plain = plain.saturating_sub(work.0);
+        let scaled = u128::from(work.0) * u128::from(domain.capacity.0) * 1_000_000;
+        others += scaled.div_ceil(1024 * ppm);
+    }
+    let work = Span(u64::try_from(u128::from(plain) + others).unwrap_or(u64::MAX));
     Some(Task { name: String::new(), work, period, deadline }.on(Capacity(1024)))
 }
 

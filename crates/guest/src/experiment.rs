@@ -361,6 +361,7 @@ fn act(shared: &'static Shared, event: Event, attrs: &Attributes) -> Result<(), 
         Event::SemPost(s) => o.sem_post(s),
         Event::Fork(of) => return fork(shared, of, attrs),
         Event::Run(_)
+        | Event::RunOf { .. }
         | Event::Runtime(_)
         | Event::Sleep(_)
         | Event::Busy(_)

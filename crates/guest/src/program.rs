@@ -107,7 +107,7 @@ impl<'a> Program<'a> {
                 | Event::Runtime(Span(0))
                 | Event::Sleep(Span(0))
                 | Event::Busy(Span(0)) => {}
-                Event::Run(work) => return Some(Step::Run(work.0)),
+                Event::Run(work) | Event::RunOf { work, .. } => return Some(Step::Run(work.0)),
                 Event::Runtime(span) => return Some(Step::RunUntil(now + span.0)),
                 Event::Sleep(span) => return Some(Step::SleepUntil(now + span.0)),
                 Event::Busy(span) => return Some(Step::Busy(span.0)),

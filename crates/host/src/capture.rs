@@ -222,6 +222,7 @@ impl Draft<'_> {
             transition_delay_us: policy.and_then(|p| self.transition_delay(p)),
             opps: opps.collect(),
             idle: self.idle(group.cpus[0]),
+            work: Vec::new(),
         }
     }
 

@@ -145,7 +145,8 @@ pub type Phase = crate::Phase<Attr>;
 /// An event as its line has it.
 pub fn event_text(event: &Event) -> String {
     match *event {
-        Event::Run(s) => format!("run {}", s.0),
+        // Nobody asks an agent for a kind of work: `risetime-vm` refuses it.
+        Event::Run(s) | Event::RunOf { work: s, .. } => format!("run {}", s.0),
         Event::Runtime(s) => format!("runtime {}", s.0),
         Event::Sleep(s) => format!("sleep {}", s.0),
         Event::Timer { timer: Timer { index, shared, absolute }, period } => {
@@ -460,6 +461,7 @@ impl Job {
             Event::Timer { timer, .. } => timer.shared && timer.index >= o.timers,
             Event::Fork(f) => f as usize >= self.forked.len(),
             Event::Run(_)
+            | Event::RunOf { .. }
             | Event::Runtime(_)
             | Event::Sleep(_)
             | Event::Busy(_)

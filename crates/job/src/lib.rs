@@ -159,6 +159,14 @@ pub enum Event {
     /// Work: as much as capacity 1024 at top frequency does in this time (rt-app `run`, once
     /// it has been rescaled from the CPU of its calibration).
     Run(Span),
+    /// The same of a kind that is not the plain work of [`Event::Run`], by its number: what the kind does in this time on
+    /// the machine's fastest CPU for it at its highest frequency.
+    RunOf {
+        /// How much.
+        work: Span,
+        /// Of which kind.
+        kind: u32,
+    },
     /// Run until this much wall-clock time has passed since the event began (`runtime`).
     Runtime(Span),
     /// Sleep this long (`sleep`).
@@ -264,7 +272,11 @@ impl Event {
     /// Whether it takes time, or may do so: a loop without such an event would never end.
     pub const fn takes_time(&self) -> bool {
         match self {
-            Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) | Event::Busy(t) => t.0 > 0,
+            Event::Run(t)
+            | Event::RunOf { work: t, .. }
+            | Event::Runtime(t)
+            | Event::Sleep(t)
+            | Event::Busy(t) => t.0 > 0,
             Event::Timer { period, .. } => period.0 > 0,
             Event::Wait { .. } | Event::Barrier(_) | Event::SemWait(_) => true,
             Event::Duty(_)
@@ -284,6 +296,7 @@ impl Event {
             || !matches!(
                 self,
                 Event::Run(_)
+                    | Event::RunOf { .. }
                     | Event::Runtime(_)
                     | Event::Sleep(_)
                     | Event::Busy(_)

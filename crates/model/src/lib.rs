@@ -15,8 +15,10 @@ pub mod platform;
 pub mod policy;
 pub mod settings;
 pub mod study;
+pub mod taskset;
 mod toml_in;
 pub mod workload;
+mod yaml_in;
 
 pub use experiment::{Experiment, micros, parse_micros};
 pub use input::{meant, nearest};
@@ -25,6 +27,7 @@ pub use platform::Platform;
 pub use policy::Policy;
 pub use settings::{Catalogue, Param, Settings, Value};
 pub use study::Study;
+pub use taskset::TaskSet;
 pub use workload::Workload;
 
 /// A fault in what a person wrote: where it is, what is wrong, and what to do.

@@ -9,6 +9,7 @@
 //! period_us = 10000
 //! runtime_us = 2000       # of a CPU of capacity 1024 at its highest frequency
 //! deadline_us = 8000      # unless said: the period
+//! kind = "encrypt"        # unless said: plain work; a kind of the platform's tables
 //!
 //! [[task]]
 //! name = "camera"         # how often alone: goes before all that come less often
@@ -23,10 +24,10 @@
 //! priority = 5
 //! ```
 
-use crate::InputError;
-use crate::input::read_file;
+use crate::input::{meant, one_line, read_file};
 use crate::platform::checked_name;
 use crate::toml_in::{Doc, Table};
+use crate::{InputError, Platform};
 use risetime_kernel::units::Span;
 
 /// Size limit of a file.
@@ -56,6 +57,8 @@ pub struct Need {
     pub at: String,
     /// What it says.
     pub what: What,
+    /// How much of its runtime is of which kind of work; the rest is plain.
+    pub kinds: Vec<(String, Span)>,
 }
 
 /// What is known of a task.
@@ -118,8 +121,37 @@ impl Needs {
     }
 }
 
+impl Needs {
+    /// Whether `platform` knows the kinds of work that its tasks name.
+    ///
+    /// Errors: one that it does not, at the task that names it.
+    pub fn known_on(&self, platform: &Platform) -> Result<(), InputError> {
+        let known: Vec<&str> = platform.kinds().collect();
+        for task in &self.tasks {
+            let unknown = task.kinds.iter().find(|(kind, _)| !known.contains(&kind.as_str()));
+            if let Some((kind, _)) = unknown {
+                let what = format!("{} has no table of work \"{}\"", platform.name, one_line(kind));
+                let all = match known.is_empty() {
+                    true => "it knows plain work alone".to_string(),
+                    false => format!("known: {}", known.join(", ")),
+                };
+                return Err(InputError::new(&task.at, what).hint(meant(kind, &known, &all)));
+            }
+        }
+        Ok(())
+    }
+}
+
 fn need(toml: &Table<'_>) -> Result<Need, InputError> {
-    toml.only(&["name", "period_us", "runtime_us", "deadline_us", "share_percent", "priority"])?;
+    toml.only(&[
+        "name",
+        "period_us",
+        "runtime_us",
+        "deadline_us",
+        "share_percent",
+        "priority",
+        "kind",
+    ])?;
     let us = |key| Ok(toml.opt_int(key, 1, MAX_US)?.map(|us| Span(us * 1000)));
     let period: Option<Span> = us("period_us")?;
     let (runtime, deadline): (Option<Span>, Option<Span>) = (us("runtime_us")?, us("deadline_us")?);
@@ -169,8 +201,19 @@ fn need(toml: &Table<'_>) -> Result<Need, InputError> {
             What::Period(period)
         }
     };
+    let kinds = match (toml.opt_str("kind")?, what) {
+        (None, _) => Vec::new(),
+        (Some(_), What::Period(_) | What::Priority(_)) => {
+            return Err(
+                toml.error_of("kind", "is of no use without `runtime_us` or `share_percent`")
+            );
+        }
+        (Some(kind), What::Job { runtime, .. } | What::Share { runtime, .. }) => {
+            vec![(checked_name(toml, "kind", kind)?, runtime)]
+        }
+    };
     let name = checked_name(toml, "name", toml.str("name")?)?;
-    Ok(Need { name, at: toml.place_of("name"), what })
+    Ok(Need { name, at: toml.place_of("name"), what, kinds })
 }
 
 #[cfg(test)]

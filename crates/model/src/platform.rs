@@ -16,12 +16,15 @@
 //! temperature or with the number of busy cores.
 
 mod check;
+mod partsim;
 mod read;
 pub mod thermal;
 mod topology;
+mod work;
 mod write;
 
-pub(crate) use read::checked_name;
+pub use partsim::ReadTable;
+pub(crate) use read::{checked_name, checked_word};
 pub use topology::Topology;
 pub use write::cpu_ranges;
 
@@ -73,6 +76,20 @@ pub struct Domain {
     pub opps: Vec<Opp>,
     /// Idle states, shallow to deep; may be empty (then idle power is taken as 0).
     pub idle: Vec<IdleState>,
+    /// How other kinds of work than the plain one get on here, by name; every domain has the same kinds.
+    pub work: Vec<Work>,
+}
+
+/// How one kind of work gets on on a CPU of a domain, OPP by OPP. The plain work of a workload's `run` gets on with
+/// capacity and frequency; what waits for memory, or is done by special instructions, does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What a workload's `kind` calls it.
+    pub kind: String,
+    /// Work per time at each OPP, in millionths of what the fastest CPU of the machine does of it.
+    pub speed_ppm: Vec<u64>,
+    /// Power of one CPU that does nothing else, at each OPP; empty: that of plain work.
+    pub power: Vec<MicroWatts>,
 }
 
 /// An operating performance point.
@@ -134,6 +151,12 @@ impl Domain {
         let opp = self.opps.iter().find(|o| o.freq >= freq).or(self.opps.last());
         opp.map(|o| o.power).filter(|power| power.0 > 0)
     }
+    /// The same of a CPU that does the work of this number, 0 the plain one.
+    pub fn power_of_work(&self, freq: KHz, work: usize) -> Option<MicroWatts> {
+        let own = work.checked_sub(1).and_then(|i| self.work.get(i)).map(|w| &w.power);
+        let at = self.opps.iter().position(|o| o.freq >= freq).unwrap_or(self.opps.len() - 1);
+        own.and_then(|power| power.get(at).copied()).or_else(|| self.busy_power(freq))
+    }
     /// The power of a CPU that idles in the state of this number; in none that is known: in the shallowest. `None`:
     /// unknown. A state of power 0 takes none where the power of the OPPs is known, and is unknown where it is not.
     pub fn idle_power(&self, state: Option<usize>) -> Option<MicroWatts> {
@@ -163,6 +186,10 @@ pub fn max_speed(
 }
 
 impl Platform {
+    /// The kinds of work that its tables know, in the order of their numbers.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.domains.iter().take(1).flat_map(|d| &d.work).map(|w| w.kind.as_str())
+    }
     /// Number of CPUs.
     pub fn nr_cpus(&self) -> usize {
         self.domains.iter().map(|d| d.cpus.len()).sum()

@@ -234,6 +234,31 @@ impl<'d> Table<'d> {
         }
     }
 
+    /// A list of whole numbers from `low` to `high`, at least one.
+    pub(crate) fn ints(
+        &self,
+        key: &'static str,
+        low: u64,
+        high: u64,
+    ) -> Result<Vec<u64>, InputError> {
+        let value = self.get(key).ok_or_else(|| self.missing(key))?;
+        let wanted = format!("a list of whole numbers from {low} to {high}");
+        let DeValue::Array(list) = value.get_ref() else {
+            return Err(self.wrong_type(key, value.get_ref(), &wanted));
+        };
+        let number = |item: &Spanned<DeValue<'_>>| {
+            let found = match item.get_ref() {
+                DeValue::Integer(n) => integer(n).and_then(|n| u64::try_from(n).ok()),
+                _ => None,
+            };
+            found.filter(|n| (low..=high).contains(n)).ok_or_else(|| {
+                let what = format!("holds what is no whole number from {low} to {high}");
+                self.error_at(item.span().start, format!("`{key}` {what}"))
+            })
+        };
+        list.iter().map(number).collect()
+    }
+
     /// Whether the key is there.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()

@@ -101,6 +101,21 @@ const FAULTS: &[(&str, &str)] = &[
     ("dynamic_power_coefficient = 100\n", ""),
     ("dynamic_power_coefficient = 100", "dynamic_power_coefficient = 1000000"),
     ("cluster = 0", "cluster = 0\ndynamic_power_coefficient = 100"),
+    // kinds of work
+    ("\n[sources]", "\n[[domain.work]]\nkind = \"a\"\nspeed_ppm = [500000, 1000000]\n[sources]"),
+    ("\n[sources]", "\n[[domain.work]]\nkind = \"a\"\nspeed_ppm = [500000]\n[sources]"),
+    ("\n[sources]", "\n[[domain.work]]\nkind = \"a\"\nspeed_ppm = [500000, 1000001]\n[sources]"),
+    ("\n[sources]", "\n[[domain.work]]\nkind = \"a\"\nspeed_ppm = \"fast\"\n[sources]"),
+    ("\n[sources]", "\n[[domain.work]]\nkind = \"a b\"\nspeed_ppm = [1, 2]\n[sources]"),
+    ("\n[sources]", "\n[[domain.work]]\nspeed_ppm = [1, 2]\n[sources]"),
+    (
+        "\n[sources]",
+        "\n[[domain.work]]\nkind = \"a\"\nspeed_ppm = [1, 2]\nwatts = [1, 2]\n[sources]",
+    ),
+    (
+        "\n[sources]",
+        "\n[[domain.work]]\nkind = \"a\"\nspeed_ppm = [1, 2]\npower_uw = [1, 2, 3]\n[sources]",
+    ),
     // idle states
     ("name = \"wfi\", exit_latency_us = 1", "name = \"wfi\", exit_latency_us = 0.5"),
     (

@@ -57,6 +57,7 @@ fn domain() -> impl Strategy<Value = Domain> {
             transition_delay_us,
             opps,
             idle,
+            work: Vec::new(),
         },
     )
 }

@@ -13,12 +13,15 @@ pub struct CpuUse {
     /// An interrupt's handler keeps it from idling, or its task from running.
     in_irq: bool,
     state: Option<u32>,
+    /// The kind of its work, 0 the plain one.
+    kind: u32,
 }
 
 impl CpuUse {
     /// It runs `next` ([`Event::Switch`](crate::Event)).
     pub fn switch(&mut self, next: Option<TaskId>) {
         self.current = next;
+        self.kind = 0;
         if next.is_some() {
             self.state = None;
         }
@@ -30,6 +33,14 @@ impl CpuUse {
     /// A handler begins or is done ([`Event::Irq`](crate::Event)).
     pub fn irq(&mut self, enters: bool) {
         self.in_irq = enters;
+    }
+    /// What it runs is of that kind ([`Event::Work`](crate::Event)).
+    pub fn work(&mut self, kind: u32) {
+        self.kind = kind;
+    }
+    /// The kind of what it runs, 0 the plain one.
+    pub fn kind(&self) -> usize {
+        self.kind as usize
     }
     /// Whom it runs.
     pub fn current(&self) -> Option<TaskId> {
@@ -45,7 +56,11 @@ impl CpuUse {
     }
     /// What it takes, in `domain` at `freq`. `None`: unknown.
     pub fn power(&self, domain: &Domain, freq: KHz) -> Option<MicroWatts> {
-        if self.is_busy() { domain.busy_power(freq) } else { domain.idle_power(self.idle_state()) }
+        match self.is_busy() {
+            true if self.kind > 0 => domain.power_of_work(freq, self.kind()),
+            true => domain.busy_power(freq),
+            false => domain.idle_power(self.idle_state()),
+        }
     }
 }
 
@@ -101,6 +116,7 @@ impl CpuPowers {
             Event::Switch { cpu, next, .. } => self.does(cpu, |does| does.switch(next)),
             Event::Idle { cpu, state } => self.does(cpu, |does| does.idle(state)),
             Event::Irq { cpu, enters } => self.does(cpu, |does| does.irq(enters)),
+            Event::Work { cpu, kind } => self.does(cpu, |does| does.work(kind)),
             Event::Freq { cpu, freq } => {
                 let Some(domain) = self.cpus.get(cpu.index()).map(|c| c.domain) else { return };
                 self.freqs[domain] = freq;

@@ -221,6 +221,14 @@ pub enum Event<'a> {
         /// Whether it begins.
         enters: bool,
     },
+    /// What `cpu` runs is another kind of work from now on than that with which a task comes to a CPU, which is the plain one;
+    /// no kernel tells.
+    Work {
+        /// The CPU.
+        cpu: CpuId,
+        /// By its number on the platform, from 1; 0: plain work.
+        kind: u32,
+    },
     /// `rq->misfit_task_load` became non-zero (`task` given) or zero.
     Misfit {
         /// The CPU.

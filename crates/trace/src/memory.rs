@@ -172,6 +172,7 @@ impl TraceSink for Memory {
             Event::Irq { cpu, enters } => Event::Irq { cpu, enters },
             Event::Step { task, number } => Event::Step { task, number },
             Event::Job { task, mark } => Event::Job { task, mark },
+            Event::Work { cpu, kind } => Event::Work { cpu, kind },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
             Event::Temperature { zone, millicelsius } => Event::Temperature { zone, millicelsius },
             Event::CpuFrequencyLimits { cpu, min, max } => {

@@ -25,6 +25,7 @@ fn header() -> Header {
         transition_delay_us: None,
         opps: vec![Opp::new(KHz(mhz * 1000), MicroWatts(1), Span(0))],
         idle: Vec::new(),
+        work: Vec::new(),
     };
     let mut settings = risetime_model::Settings::default();
     settings.0.insert("rate_limit_us".to_owned(), risetime_model::Value::Int(70));

@@ -383,6 +383,12 @@ fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
             return Err(InputError::new(place, what).hint(hint));
         }
     }
+    // Of the agent's work only its plain loop is known.
+    if !workload.objects.kinds.is_empty() {
+        let what = "`kind`: the agent does plain work alone, as tables of other kinds are of the machine they were measured on";
+        let hint = "leave it out, or run it with --backend sim";
+        return Err(InputError::new(&workload.name, what).hint(hint));
+    }
     Ok(())
 }
 

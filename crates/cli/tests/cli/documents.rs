@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 21] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
@@ -35,6 +35,8 @@ const PAGES: [&str; 18] = [
     "docs/soft-real-time.md",
     "docs/deploy.md",
     "docs/real-time-schedulers.md",
+    "docs/task-sets.md",
+    "docs/admission.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",
@@ -48,7 +50,7 @@ const PAGES: [&str; 18] = [
 /// comment and the file's name, `// chain.json: …`.
 fn with_own_files(name: &str) -> PathBuf {
     let dir = scratch(name);
-    let kinds = |page| ["json", "toml", "python"].map(|kind| blocks(page, kind)).concat();
+    let kinds = |page| ["json", "toml", "yaml", "python"].map(|kind| blocks(page, kind)).concat();
     for block in PAGES.into_iter().flat_map(kinds) {
         let first = block.lines().next().unwrap_or_default();
         let file = first.trim_start_matches(['/', '#', ' ']).split(':').next().unwrap_or_default();

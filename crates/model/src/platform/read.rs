@@ -1,6 +1,6 @@
 //! From TOML to [`Platform`], and all that can be wrong on the way.
 
-use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, thermal, topology};
+use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, thermal, topology, work};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
@@ -78,6 +78,7 @@ impl Platform {
         no_gaps(&root, &owner)?;
         domains.sort_by_key(|d: &Domain| d.cpus[0]);
         let sources = sources(&root)?;
+        work::agree(&root, &domains, &sources)?;
         let mut platform = Platform {
             name,
             about,
@@ -109,17 +110,20 @@ pub(crate) fn checked_name(
     key: &'static str,
     name: &str,
 ) -> Result<String, InputError> {
+    checked_word(name).map_err(|what| table.error_of(key, what))?;
+    Ok(name.to_string())
+}
+
+/// The same of a name anywhere. Errors (without place): what it is, and what was wanted.
+pub(crate) fn checked_word(name: &str) -> Result<(), String> {
     let good = |c: char| !c.is_control() && !c.is_whitespace() && !"+=/\\,".contains(c);
     if name.is_empty() || name.chars().count() > 64 || !name.chars().all(good) {
-        return Err(table.error_of(
-            key,
-            format!(
-                "is \"{}\", wanted 1 to 64 characters without spaces, `+`, `=`, `,` and slashes",
-                one_line(name)
-            ),
+        return Err(format!(
+            "is \"{}\", wanted 1 to 64 characters without spaces, `+`, `=`, `,` and slashes",
+            one_line(name)
         ));
     }
-    Ok(name.to_string())
+    Ok(())
 }
 
 /// The clusters of the domains from the list of last-level caches, if there is one.
@@ -156,6 +160,7 @@ fn domain(
         "opp",
         "opp_range",
         "idle",
+        "work",
     ])?;
     let cpus = cpu_list(t.str("cpus")?).map_err(|what| t.error_of("cpus", what))?;
     for &cpu in &cpus {
@@ -173,6 +178,7 @@ fn domain(
     let opps = opps(t, coefficient)?;
     capacities(t, capacity, &opps)?;
     let idle = idle_states(t)?;
+    let work = work::read(t, &opps)?;
     let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
     let each = t.opt_int("cpus_per_policy", 1, MAX_CPUS)?.map_or(cpus.len(), |n| n as usize);
     if !cpus.len().is_multiple_of(each) {
@@ -187,6 +193,7 @@ fn domain(
         transition_delay_us,
         opps: opps.clone(),
         idle: idle.clone(),
+        work: work.clone(),
     };
     Ok(cpus.chunks(each).map(policy).collect())
 }

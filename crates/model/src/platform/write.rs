@@ -96,6 +96,7 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
         }
         out.push_str("]\n");
     }
+    super::work::write(out, d);
 }
 
 /// `0-3,6` for CPUs 0, 1, 2, 3 and 6 (ascending).

@@ -32,6 +32,9 @@ pub(super) struct Shared {
     /// Events that name each barrier.
     barrier_users: Vec<u32>,
     forks: Names,
+    kinds: Names,
+    /// Where each is first named.
+    pub(super) kinds_at: Vec<String>,
     /// Where each is first forked.
     forked_at: Vec<Range>,
     /// `mem_buffer_size`, in bytes.
@@ -50,6 +53,8 @@ pub(super) struct TaskNames {
     /// Timers in absolute mode: one event that says so is enough.
     absolute: BTreeSet<u32>,
     held: BTreeSet<u32>,
+    /// The kind of what it runs from here on; `None`: plain work.
+    pub(super) kind: Option<u32>,
     /// A barrier that it waits at, for an error if it is forked.
     barrier_at: Option<Range>,
 }
@@ -76,7 +81,18 @@ impl<'a> Reader<'a> {
         events: &mut Vec<Event>,
     ) -> Result<(), InputError> {
         let event = match kind {
-            Kind::Run => Event::Run(self.us(prop, what)?),
+            Kind::Run => {
+                let work = self.us(prop, what)?;
+                names.kind.map_or(Event::Run(work), |kind| Event::RunOf { work, kind })
+            }
+            Kind::Work => {
+                let name = self.string(prop, what)?;
+                names.kind = (!name.is_empty()).then(|| shared.kinds.number(name));
+                if names.kind == Some(shared.kinds_at.len() as u32) {
+                    shared.kinds_at.push(self.place(&prop.value));
+                }
+                return Ok(());
+            }
             Kind::Runtime => Event::Runtime(self.us(prop, what)?),
             Kind::Sleep => Event::Sleep(self.us(prop, what)?),
             Kind::Timer => self.timer(prop, what, names)?,
@@ -287,6 +303,7 @@ impl<'a> Reader<'a> {
             barriers: barriers.map(|(name, users)| Barrier { name, users }).collect(),
             semaphores: shared.semaphores.into_list(),
             timers,
+            kinds: shared.kinds.into_list(),
         };
         Ok((forked.collect(), objects))
     }

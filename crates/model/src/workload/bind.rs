@@ -1,7 +1,8 @@
 //! A workload meets a machine: do its CPUs exist, and how much work is `run`?
 
-use super::read::CALIBRATION;
+use super::read::{CALIBRATION, kind_place};
 use super::{Attr, Event, Policy, Repeat, TaskSpec, Workload};
+use crate::input::{meant, one_line};
 use crate::platform::cpu_ranges;
 use crate::{InputError, Platform};
 use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
@@ -10,7 +11,7 @@ impl Workload {
     /// This workload for `platform`, with `run` in time at capacity 1024:
     ///
     /// ```text
-    /// run' = run · capacity(calibration CPU) / 1024        to the nearest ns
+    /// run' = run · capacity(calibration CPU) / 1024        to the nearest ns; of another kind of work by its speed_ppm there
     /// ```
     ///
     /// And a phase without `cpus` behind one with others than its task's has the task's again, else all
@@ -30,6 +31,7 @@ impl Workload {
         if let Some(h) = self.hotplug.iter().find(|h| platform.domain_of(h.cpu).is_none()) {
             return Err(no_such_cpu(h.error_place(&self.name), h.cpu, platform));
         }
+        self.bind_kinds(&mut bound, platform)?;
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
         let Some(domain) = platform.domain_of(cpu) else {
             let place = self.place_of(CALIBRATION, CALIBRATION);
@@ -39,11 +41,47 @@ impl Workload {
         let tasks = bound.tasks.iter_mut().chain(&mut bound.forked);
         let events = tasks.flat_map(|t| &mut t.phases).flat_map(|p| &mut p.events);
         for event in events {
-            if let Event::Run(work) = event {
-                *work = rescale(*work, capacity);
+            match event {
+                Event::Run(work) => *work = rescale(*work, capacity),
+                Event::RunOf { work, kind } => {
+                    let of = &platform.domains[domain].work[*kind as usize];
+                    *work = rescale_by(*work, of.speed_ppm.last().copied().unwrap_or(PPM), PPM);
+                }
+                _ => {}
             }
         }
         Ok(bound)
+    }
+
+    /// Kinds of work get the numbers that they have on the platform.
+    fn bind_kinds(&self, bound: &mut Workload, platform: &Platform) -> Result<(), InputError> {
+        let known: Vec<&str> = platform.kinds().collect();
+        let number = |kind: &String| match known.iter().position(|k| k == kind) {
+            Some(number) => Ok(number as u32),
+            None => {
+                let shown = one_line(kind);
+                let what = format!("{} has no table of work \"{shown}\"", platform.name);
+                let e = InputError::new(self.place_of(&kind_place(kind), "`kind`"), what);
+                Err(e.hint(match known.is_empty() {
+                    true => "it knows plain work alone: leave `kind` out, or give the platform a \
+                             [[domain.work]]: docs/task-sets.md"
+                        .to_string(),
+                    false => meant(kind, &known, &format!("known: {}", known.join(", "))),
+                }))
+            }
+        };
+        let numbers: Vec<u32> = self.objects.kinds.iter().map(number).collect::<Result<_, _>>()?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let tasks = bound.tasks.iter_mut().chain(&mut bound.forked);
+        for event in tasks.flat_map(|t| &mut t.phases).flat_map(|p| &mut p.events) {
+            if let Event::RunOf { kind, .. } = event {
+                *kind = numbers[*kind as usize];
+            }
+        }
+        bound.objects.kinds = known.iter().map(|k| k.to_string()).collect();
+        Ok(())
     }
 
     fn check_cpus(&self, task: &TaskSpec, platform: &Platform) -> Result<(), InputError> {
@@ -115,10 +153,17 @@ fn no_such_cpu(place: String, cpu: CpuId, platform: &Platform) -> InputError {
 /// `work` done at `capacity`, as time at capacity 1024, to the nearest ns (halves up). Work is
 /// never rounded to nothing: a loop that takes time keeps taking time.
 fn rescale(work: Span, capacity: Capacity) -> Span {
-    let scaled = u128::from(work.0) * u128::from(capacity.0);
-    let half = u128::from(SCHED_CAPACITY_SCALE / 2);
-    Span(((scaled + half) / u128::from(SCHED_CAPACITY_SCALE)) as u64)
+    rescale_by(work, capacity.0, SCHED_CAPACITY_SCALE)
 }
+
+/// `work · by / of` likewise.
+fn rescale_by(work: Span, by: u64, of: u64) -> Span {
+    let scaled = u128::from(work.0) * u128::from(by) + u128::from(of / 2);
+    Span(u64::try_from(scaled / u128::from(of)).unwrap_or(u64::MAX))
+}
+
+/// Speeds of kinds of work are of so many.
+const PPM: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -146,7 +146,7 @@ impl Workload {
             let Some(Policy::Deadline { runtime, period, reclaim: false, .. }) = policy else { return None };
             let waits = phase.events.iter().filter(|event| waits(event)).count();
             let work = |event: &Event| match event {
-                Event::Run(work) => u128::from(work.0),
+                Event::Run(work) | Event::RunOf { work, .. } => u128::from(work.0),
                 _ => 0,
             };
             let work: u128 = phase.events.iter().map(work).sum();
@@ -208,7 +208,9 @@ fn fastest(platform: &Platform, cpus: Option<&Vec<CpuId>>) -> Option<Capacity> {
 /// How long an event has a CPU of `capacity` at full speed, in ns.
 fn takes(event: &Event, capacity: Capacity) -> u128 {
     match event {
-        Event::Run(work) => u128::from(work.0) * u128::from(SCALE) / u128::from(capacity.0),
+        Event::Run(work) | Event::RunOf { work, .. } => {
+            u128::from(work.0) * u128::from(SCALE) / u128::from(capacity.0)
+        }
         Event::Runtime(time) | Event::Busy(time) => u128::from(time.0),
         _ => 0,
     }

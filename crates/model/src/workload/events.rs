@@ -1,6 +1,6 @@
 //! The keys of rt-app: which are events, which are attributes, and which are not supported.
 
-/// The events of rt-app; semaphores and `duty` are not its.
+/// The events of rt-app; semaphores, `duty` and `kind` are not its.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Run,
@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Barrier,
     SemWait,
     SemPost,
+    /// No event: of which kind the work behind it is.
+    Work,
 }
 
 /// What a key of a task or phase is.
@@ -65,7 +67,7 @@ pub(super) const PROPERTIES: [(&str, bool); 20] = [
 
 /// The supported events, for messages.
 pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, duty, yield, fork, lock, \
-     unlock, wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post";
+     unlock, wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post, kind";
 
 /// Older names, which rt-app reads for the sake of old files, and what they are called now. (`runtime` for
 /// `dl-runtime` is not among them: it is an event.)
@@ -78,7 +80,7 @@ const WITHOUT_EVENTS: [&str; 3] = ["exec", "lock_order", "resources"];
 const EXTERNAL: &str = "external_workload";
 
 /// Events by prefix. A longer prefix stands before one that it begins with.
-const PREFIXES: [(&str, Kind); 20] = [
+const PREFIXES: [(&str, Kind); 21] = [
     ("lock", Kind::Lock),
     ("unlock", Kind::Unlock),
     ("wait", Kind::Wait),
@@ -99,6 +101,7 @@ const PREFIXES: [(&str, Kind); 20] = [
     ("fork", Kind::Fork),
     ("sem_wait", Kind::SemWait),
     ("sem_post", Kind::SemPost),
+    ("kind", Kind::Work),
 ];
 
 /// What `key` is. Source: rt-app, `src/rt-app_parse_config.c:obj_is_event`.

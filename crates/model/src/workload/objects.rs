@@ -28,6 +28,8 @@ pub struct Objects {
     pub semaphores: Vec<String>,
     /// Timers that more than one task uses.
     pub timers: Vec<String>,
+    /// Kinds of work, as the platform's tables name them.
+    pub kinds: Vec<String>,
 }
 
 /// A barrier.

@@ -30,6 +30,10 @@ const PARTS: &str = "where `global`, `resources` and tasks are files of their ow
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
 pub(super) const MAX_CPU: i64 = 1023;
+/// Under what the place of a kind of work is kept.
+pub(super) fn kind_place(kind: &str) -> String {
+    format!("kind {kind}")
+}
 /// What errors call the CPU in whose µs `run` counts.
 pub(super) const CALIBRATION: &str = "global.calibration";
 
@@ -198,9 +202,12 @@ impl<'a> Reader<'a> {
         for prop in &tasks.properties {
             parsed.push(self.task(prop, parts)?);
         }
-        let shared = std::mem::take(&mut parts.shared);
+        let mut shared = std::mem::take(&mut parts.shared);
+        let kinds_at = std::mem::take(&mut shared.kinds_at);
         (parts.forked, parts.objects) =
             self.share(&mut parsed, shared, &mut parts.without_effect)?;
+        let kinds = parts.objects.kinds.iter().map(|kind| kind_place(kind));
+        parts.places.extend(kinds.zip(kinds_at));
         let declared = self.jobs(&mut parsed)?;
         let mut of = Vec::new();
         for (place, task) in parsed.into_iter().enumerate() {
@@ -481,6 +488,7 @@ impl<'a> Reader<'a> {
         parts: &mut Parts,
     ) -> Result<Body, InputError> {
         let mut body = Body::default();
+        names.kind = None;
         for prop in &object.properties {
             let key = prop.name.as_str();
             match events::classify(key) {

@@ -8,12 +8,13 @@ use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Needs, Platform};
 use std::collections::BTreeSet;
 
-/// A plan with its commands, or who has no place and why.
+/// A plan with its commands, or who has no place and why; `notes`: what a reader of either should know.
 pub fn deploy_plan(
     needs: &Needs,
     platform: &Platform,
     rules: Rules,
     plan: &Result<Plan, Vec<NoRoom>>,
+    notes: &[String],
     style: &Style,
 ) -> String {
     let mut page = Page::new(style);
@@ -44,6 +45,10 @@ pub fn deploy_plan(
             page.paragraph(0, Ink::Dim, &hint);
         }
     }
+    if !notes.is_empty() {
+        page.blank();
+    }
+    notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
     page.finish()
 }
 

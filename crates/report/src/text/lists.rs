@@ -380,6 +380,10 @@ fn event(e: &Event, w: &Workload) -> String {
     };
     match e {
         Event::Run(s) => format!("run {}", span(*s)),
+        Event::RunOf { work, kind } => {
+            let kind = o.kinds.get(*kind as usize).map_or("", String::as_str);
+            format!("run {} of {kind}", span(*work))
+        }
         Event::Runtime(s) => format!("run for {}", span(*s)),
         Event::Sleep(s) => format!("sleep {}", span(*s)),
         Event::Timer { timer, period } => {

@@ -386,6 +386,7 @@ pub(crate) fn platform() -> Platform {
         transition_delay_us: None,
         opps: LITTLE.iter().map(|&(f, p)| opp(f, p)).collect(),
         idle: vec![wfi],
+        work: Vec::new(),
     };
     let big = Domain {
         cpus: [4, 6].map(CpuId).to_vec(),
@@ -395,6 +396,7 @@ pub(crate) fn platform() -> Platform {
         transition_delay_us: Some(1500),
         opps: BIG.iter().map(|&(f, _)| opp(f, 0)).collect(),
         idle: vec![],
+        work: Vec::new(),
     };
     Platform {
         name: "board".into(),

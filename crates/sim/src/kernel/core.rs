@@ -388,6 +388,9 @@ impl Rq<'_, '_> {
         if let Some((task, SwitchOut::Exited)) = out {
             self.task_dead(task);
         }
+        if let Some(kind) = next.map(|task| self.m().task(task).kind).filter(|kind| *kind > 0) {
+            self.emit(Event::Work { cpu, kind: kind.into() });
+        }
         let Some(task) = next else {
             self.clear_need_resched();
             self.go_idle();

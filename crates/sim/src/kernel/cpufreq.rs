@@ -188,6 +188,10 @@ impl Policy<'_, '_> {
         let d = self.d();
         d.hw = freq;
         d.speed = costs.bound(d.speed_at(freq), d.speed_at(d.freq_max()));
+        // Their tables say how they get on: nothing is bound by memory beside that.
+        let at = d.table.iter().position(|e| e.freq >= freq).unwrap_or(d.table.len() - 1);
+        d.kind_speed.clear();
+        d.kind_speed.extend(d.kinds.iter().map(|by_opp| by_opp[at]));
         for &cpu in &cpus {
             if self.m().cpu(cpu).curr.is_some() {
                 self.rq(cpu).arm_work();

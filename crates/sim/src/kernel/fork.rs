@@ -41,6 +41,7 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
             ..Sched::new()
         },
         todo: Todo::Nothing,
+        kind: 0,
         cpu: CpuId(0),
         allowed: CpuSet::EMPTY,
         nr_cpus_allowed: 0,

@@ -55,6 +55,12 @@ impl Current<'_, '_> {
         self.k.m.task_mut(self.task).todo = todo;
         self.k.rq(self.cpu).arm_work();
     }
+    /// What it works on next is of this kind, 0 the plain one.
+    pub(crate) fn kind_of_work(&mut self, kind: u16) {
+        if std::mem::replace(&mut self.k.m.task_mut(self.task).kind, kind) != kind {
+            self.k.emit(Event::Work { cpu: self.cpu, kind: kind.into() });
+        }
+    }
     /// It sleeps until then, or exits.
     pub(crate) fn fall_asleep(&mut self, until: Option<Instant>) {
         self.k.rq(self.cpu).fall_asleep(self.task, until);

@@ -46,7 +46,7 @@ use crate::state::timers::Wakees;
 use crate::state::topology::SchedDomains;
 use crate::time::cost;
 use crate::time::queue::{Changed, Ev, Queue};
-use crate::time::work::speed;
+use crate::time::work::{of_kind, speed};
 use crate::user::User;
 use crate::user::program::Program;
 use crate::user::together::Together;
@@ -435,9 +435,15 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         let (capacity, freq, max) = d.capacity_at(freq);
         speed(capacity, freq, max)
     };
+    // Only where the workload names kinds: nothing else has to look at them.
+    let known = d.work.iter().filter(|_| !e.workload.objects.kinds.is_empty());
+    let kinds: Vec<Vec<u64>> =
+        known.map(|w| w.speed_ppm.iter().map(|ppm| of_kind(*ppm)).collect()).collect();
     let domain = FreqDomain {
         cpus: d.cpus.clone(),
         related: d.cpus.clone(),
+        kind_speed: kinds.iter().map(|by_opp| by_opp[0]).collect(),
+        kinds,
         table,
         pd,
         speeds: d.opps.iter().map(|o| (o.freq, speed_at(o.freq))).collect(),

@@ -129,9 +129,21 @@ impl Machine {
         })
     }
 
+    /// Of the kind of work that the running task does; of other todos than work: unused.
+    fn speed_of_kind(&self, cpu: CpuId) -> u64 {
+        let d = self.domain_of(cpu);
+        let kind = self.cpu(cpu).curr.map_or(0, |task| self.task(task).kind);
+        let own = usize::from(kind).checked_sub(1).and_then(|kind| d.kind_speed.get(kind));
+        own.copied().unwrap_or(d.speed)
+    }
+
     /// Work per ns on `cpu`, see [`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT).
     pub(crate) fn speed_of(&self, cpu: CpuId) -> u64 {
-        let speed = self.domain_of(cpu).speed;
+        let d = self.domain_of(cpu);
+        let speed = match d.kind_speed.is_empty() {
+            true => d.speed,
+            false => self.speed_of_kind(cpu),
+        };
         if self.cpu(cpu).shares_core {
             return ((u128::from(speed) * u128::from(self.costs.smt_speed)) / u128::from(FULL))
                 .max(1) as u64;

@@ -344,6 +344,10 @@ pub(crate) struct FreqDomain {
     pub(crate) freq_scale: u64,
     /// Full-capacity speed of `hw`, see [`SPEED_SHIFT`].
     pub(crate) speed: u64,
+    /// That of each kind of work at each OPP, likewise; empty: the platform knows none.
+    pub(crate) kinds: Vec<Vec<u64>>,
+    /// Those of `hw`, by kind.
+    pub(crate) kind_speed: Vec<u64>,
     pub(crate) fast_switch: bool,
     /// What the hardware (or the kthread) is changing to.
     pub(crate) target: KHz,
@@ -464,6 +468,8 @@ pub(crate) struct Task {
     /// From when on any timer interrupt wakes it.
     pub(crate) soft_expiry: Instant,
     pub(crate) todo: Todo,
+    /// Of which kind that is (`RunOf`), 0 the plain work.
+    pub(crate) kind: u16,
     pub(crate) wakees: Wakees,
     /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
     pub(crate) util_avg_dequeued: Util,

@@ -309,6 +309,7 @@ fn domains() -> impl Strategy<Value = Domain> {
                 transition_delay_us: None,
                 opps: opps.collect(),
                 idle: idle.collect(),
+                work: Vec::new(),
             }
         })
 }

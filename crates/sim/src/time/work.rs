@@ -9,6 +9,11 @@ pub(crate) fn speed(capacity: Capacity, freq: KHz, max: KHz) -> u64 {
     ((full / (1024 * u128::from(max.0))) as u64).max(1)
 }
 
+/// The same of a kind of work that gets on at so many millionths of its fastest. Rounding: down.
+pub(crate) fn of_kind(ppm: u64) -> u64 {
+    (((u128::from(ppm)) << SPEED_SHIFT) / 1_000_000).max(1) as u64
+}
+
 /// Work worth this time at full speed, in the unit of [`Todo::Work`].
 pub(crate) fn at_full_speed(span: Span) -> Todo {
     Todo::Work(u128::from(span.0) << SPEED_SHIFT)

@@ -103,9 +103,18 @@ impl User {
             return false;
         }
         let todo = match step {
-            Some(Step::Run(span)) => work::at_full_speed(span),
-            Some(Step::Busy(span)) => Todo::Time(span),
-            Some(Step::RunUntil(at)) => Todo::Until(at),
+            Some(Step::Run(span, kind)) => {
+                current.kind_of_work(kind);
+                work::at_full_speed(span)
+            }
+            Some(Step::Busy(span)) => {
+                current.kind_of_work(0);
+                Todo::Time(span)
+            }
+            Some(Step::RunUntil(at)) => {
+                current.kind_of_work(0);
+                Todo::Until(at)
+            }
             Some(Step::SharedTimer(timer, period, began)) => {
                 return self.shared_timer(current, timer, period, began);
             }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub(crate) enum Step {
     /// It enters the phase of this index.
     Phase(usize),
-    /// Work worth this time at capacity 1024 and top frequency.
-    Run(Span),
+    /// Work worth this time at capacity 1024 and top frequency; of which kind, 0 the plain one.
+    Run(Span, u16),
     /// Run until then.
     RunUntil(Instant),
     /// Sleep until then.
@@ -177,10 +177,12 @@ impl Program {
             }
             match event {
                 Event::Run(Span(0))
+                | Event::RunOf { work: Span(0), .. }
                 | Event::Runtime(Span(0))
                 | Event::Sleep(Span(0))
                 | Event::Busy(Span(0)) => {}
-                Event::Run(work) => return Some(Step::Run(work)),
+                Event::Run(work) => return Some(Step::Run(work, 0)),
+                Event::RunOf { work, kind } => return Some(Step::Run(work, kind as u16 + 1)),
                 Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
                 Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
                 Event::Busy(span) => return Some(Step::Busy(span)),
@@ -268,9 +270,9 @@ mod tests {
             Repeat::Times(2),
         );
         let round = [
-            Step::Run(Span(7)),
+            Step::Run(Span(7), 0),
             Step::SleepUntil(Instant(8)),
-            Step::Run(Span(7)),
+            Step::Run(Span(7), 0),
             Step::SleepUntil(Instant(8)),
             Step::RunUntil(Instant(6)),
         ];
@@ -287,9 +289,9 @@ mod tests {
             Repeat::Times(1),
         );
         assert_eq!(step(&mut p, 100), Step::SleepUntil(Instant(110)));
-        assert_eq!(step(&mut p, 110), Step::Run(Span(1)));
+        assert_eq!(step(&mut p, 110), Step::Run(Span(1), 0));
         // 25 ns late: the expiry at 120 is past, so the work follows at once …
-        assert_eq!(step(&mut p, 145), Step::Run(Span(1)));
+        assert_eq!(step(&mut p, 145), Step::Run(Span(1), 0));
         // … and the next period counts from there.
         assert_eq!(step(&mut p, 146), Step::SleepUntil(Instant(155)));
     }
@@ -302,7 +304,7 @@ mod tests {
             Event::Timer { timer: Timer::own(1), period: Span(30) },
         ];
         let mut p = program(vec![phase(Repeat::Times(1), events)], Repeat::Times(1));
-        assert_eq!(step(&mut p, 100), Step::Run(Span(4)));
+        assert_eq!(step(&mut p, 100), Step::Run(Span(4), 0));
         assert_eq!(step(&mut p, 104), Step::SleepUntil(Instant(110)));
         assert_eq!(step(&mut p, 110), Step::SleepUntil(Instant(130)));
     }
@@ -321,7 +323,7 @@ mod tests {
         let like = |task: usize| Program::of_instance(Arc::clone(&specs), task, 0).like();
         assert_eq!([0, 1, 2, 3].map(like), [0, 0, 2, 3]);
         let mut other = Program::of_instance(Arc::clone(&specs), 2, 0);
-        assert_eq!((step(&mut other, 0), &*other.spec().comm), (Step::Run(Span(2)), "b"));
+        assert_eq!((step(&mut other, 0), &*other.spec().comm), (Step::Run(Span(2), 0), "b"));
     }
 
     /// The task of a job of the agent, as this room has it.
@@ -356,7 +358,7 @@ mod tests {
                 };
                 said += &match step {
                     None => " stuck".into(),
-                    Some(Step::Run(work)) => format!(" run {}", work.0),
+                    Some(Step::Run(work, _)) => format!(" run {}", work.0),
                     Some(Step::RunUntil(at)) => format!(" until {}", at.0),
                     Some(Step::SleepUntil(at)) => format!(" sleep {}", at.0),
                     Some(Step::Exit) => " exit".into(),

@@ -146,6 +146,7 @@ impl Objects {
                 Did::Done
             }
             Event::Run(_)
+            | Event::RunOf { .. }
             | Event::Runtime(_)
             | Event::Sleep(_)
             | Event::Timer { .. }
@@ -232,6 +233,7 @@ mod tests {
             barriers: vec![workload::Barrier { name: String::new(), users }],
             semaphores: names(1),
             timers: names(1),
+            kinds: Vec::new(),
         })
     }
 

@@ -276,6 +276,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Hotplug { cpu, online } => ('h', vec![n(cpu), online.into()]),
         Event::Throttled { task, on } => ('x', vec![t(task), on.into()]),
         Event::Irq { cpu, enters } => ('j', vec![n(cpu), enters.into()]),
+        Event::Work { cpu, kind } => ('K', vec![n(cpu), kind.into()]),
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
@@ -316,7 +317,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::IdleSelect { cpu, select } => ('I', select_numbers(cpu, select)),
         Event::Temperature { zone, millicelsius } => ('C', vec![zone.into(), millicelsius.into()]),
         Event::Cooling { cpu, max, zone } => ('X', vec![n(cpu), max.0, zone.into()]),
-        Event::CpuFrequencyLimits { cpu, min, max } => ('K', vec![n(cpu), min.0, max.0]),
+        Event::CpuFrequencyLimits { cpu, min, max } => ('M', vec![n(cpu), min.0, max.0]),
     };
     Some((kind, numbers, None))
 }
@@ -445,6 +446,7 @@ impl Fields<'_, '_> {
             'h' => Event::Hotplug { cpu: self.cpu()?, online: self.flag()? },
             'x' => Event::Throttled { task: self.task()?, on: self.flag()? },
             'j' => Event::Irq { cpu: self.cpu()?, enters: self.flag()? },
+            'K' => Event::Work { cpu: self.cpu()?, kind: self.small()? },
             'z' => Event::Misfit { cpu: self.cpu()?, task: self.maybe()? },
             'W' => Event::Waking { task: self.task()?, by: self.cpu()? },
             'P' => {
@@ -537,7 +539,7 @@ impl Fields<'_, '_> {
                 Event::IdleSelect { cpu, select }
             }
             'C' => Event::Temperature { zone: self.small()?, millicelsius: self.small()? },
-            'K' => {
+            'M' => {
                 let (cpu, min) = (self.cpu()?, KHz(self.take()?));
                 Event::CpuFrequencyLimits { cpu, min, max: KHz(self.take()?) }
             }

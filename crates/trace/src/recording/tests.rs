@@ -82,6 +82,7 @@ fn everything() -> Memory {
         Event::Hotplug { cpu, online: false },
         Event::Throttled { task, on: true },
         Event::Irq { cpu, enters: true },
+        Event::Work { cpu, kind: 3 },
         Event::Misfit { cpu, task: Some(task) },
         Event::Misfit { cpu, task: None },
         Event::Waking { task, by: CpuId(7) },

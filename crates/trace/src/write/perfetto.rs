@@ -833,8 +833,9 @@ impl<W: io::Write> TraceSink for Writer<W> {
                     self.cpu_clamps(at, cpu, Uclamp { min, max });
                 }
             }
-            // Only an explanation asks for them, and writes no file; handlers are in no slice.
-            Event::Step { .. } | Event::Irq { .. } => {}
+            // Only an explanation asks for them, and writes no file; handlers are in no slice; a kind of work shows in the
+            // power.
+            Event::Step { .. } | Event::Irq { .. } | Event::Work { .. } => {}
             // What a decision was made from is for who makes it again.
             Event::Waking { .. }
             | Event::Entity { .. }

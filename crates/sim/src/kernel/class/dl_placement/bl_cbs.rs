@@ -133,7 +133,7 @@ impl Asked<'_> {
         }
         let total = Util(first.actual.0 * domain.cpus.len() as u64);
         let most = most.min(Util(first.capacity.0));
-        let pd = domain.em_perf_domain();
-        em_cpu_energy(m.rev, &pd, most, sum.min(total), first.actual, first.capacity)
+        let pd = domain.pd.em_perf_domain();
+        em_cpu_energy(m.rev, &pd, most, sum.min(total), first.actual, domain.pd.capacity)
     }
 }

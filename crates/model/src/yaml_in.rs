@@ -1,0 +1,339 @@
+//! A YAML file read strictly, as [`toml_in`](crate::toml_in) reads TOML: every key is asked for or is an error, and each error
+//! has its line and column.
+//!
+//! From the parser's events rather than from a tree of its own: the depth is bounded before anything is built, and anchors,
+//! with which a few bytes may stand for gigabytes, are refused.
+
+use crate::InputError;
+use crate::input::{meant, one_line, printable};
+use saphyr_parser::{Event, Marker, Parser};
+
+/// Lists in lists, at most.
+const MAX_DEPTH: usize = 16;
+/// Values of a file.
+const MAX_NODES: usize = 1_000_000;
+
+/// A value, and where it is.
+#[derive(Debug)]
+pub(crate) struct Node {
+    at: (usize, usize),
+    value: Value,
+}
+
+#[derive(Debug)]
+enum Value {
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+/// What errors call the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Yaml<'a> {
+    file: &'a str,
+}
+
+/// A mapping of the file and what a reader would call it (`task 2`; empty: the file).
+pub(crate) struct Map<'n> {
+    yaml: Yaml<'n>,
+    what: String,
+    at: (usize, usize),
+    entries: &'n [(String, Node)],
+}
+
+/// What is being built: a list, or a mapping with the key whose value comes next.
+enum Open {
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>, Option<String>),
+}
+
+impl<'a> Yaml<'a> {
+    /// `text`, one document of YAML; `file` is what errors call it.
+    pub(crate) fn parse(text: &str, file: &'a str) -> Result<(Yaml<'a>, Node), InputError> {
+        let yaml = Yaml { file };
+        let mut open: Vec<((usize, usize), Open)> = Vec::new();
+        let (mut root, mut documents, mut nodes) = (None, 0, 0);
+        for event in Parser::new_from_str(text) {
+            let (event, span) = event.map_err(|e| {
+                yaml.error(place(e.marker()), format!("is no YAML: {}", printable(e.info())))
+            })?;
+            let at = place(&span.start);
+            let done = match event {
+                Event::Scalar(text, _, anchor, _) => {
+                    yaml.no_anchor(anchor, at)?;
+                    Node { at, value: Value::Scalar(text.into_owned()) }
+                }
+                Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
+                    if open.len() >= MAX_DEPTH || anchor > 0 =>
+                {
+                    yaml.no_anchor(anchor, at)?;
+                    return Err(yaml.error(at, format!("more than {MAX_DEPTH} lists in lists")));
+                }
+                Event::SequenceStart(..) => {
+                    yaml.no_key(&open, at)?;
+                    open.push((at, Open::List(Vec::new())));
+                    continue;
+                }
+                Event::MappingStart(..) => {
+                    yaml.no_key(&open, at)?;
+                    open.push((at, Open::Map(Vec::new(), None)));
+                    continue;
+                }
+                Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                    Some((at, Open::List(list))) => Node { at, value: Value::List(list) },
+                    Some((at, Open::Map(map, _))) => Node { at, value: Value::Map(map) },
+                    None => continue,
+                },
+                Event::Alias(_) => return Err(yaml.error(at, "an alias, wanted the value itself")),
+                Event::DocumentStart(_) => {
+                    documents += 1;
+                    if documents > 1 {
+                        return Err(yaml.error(at, "a second document, wanted one"));
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            nodes += 1;
+            if nodes > MAX_NODES {
+                return Err(yaml.error(at, format!("more than {MAX_NODES} values")));
+            }
+            match open.last_mut() {
+                None => root = Some(done),
+                Some((_, Open::List(list))) => list.push(done),
+                Some((_, Open::Map(map, key))) => match (key.take(), done.value) {
+                    (Some(key), value) => map.push((key, Node { at: done.at, value })),
+                    (None, Value::Scalar(name)) => {
+                        if map.iter().any(|(known, _)| *known == name) {
+                            let what = format!("`{}` is there twice", one_line(&name));
+                            return Err(yaml.error(at, what));
+                        }
+                        *key = Some(name);
+                    }
+                    (None, _) => return Err(yaml.error(at, "a key that is a list, wanted a word")),
+                },
+            }
+        }
+        match root {
+            Some(root) => Ok((yaml, root)),
+            None => Err(InputError::new(file, "is empty")),
+        }
+    }
+
+    fn error(&self, (line, column): (usize, usize), what: impl Into<String>) -> InputError {
+        InputError::new(format!("{}:{line}:{column}", self.file), what)
+    }
+
+    fn no_anchor(&self, anchor: usize, at: (usize, usize)) -> Result<(), InputError> {
+        match anchor {
+            0 => Ok(()),
+            _ => Err(self.error(at, "an anchor, wanted each value where it is used")),
+        }
+    }
+
+    fn no_key(
+        &self,
+        open: &[((usize, usize), Open)],
+        at: (usize, usize),
+    ) -> Result<(), InputError> {
+        match open.last() {
+            Some((_, Open::Map(_, None))) => {
+                Err(self.error(at, "a key that is a list, wanted a word"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `node` as a mapping, which errors call `what`.
+    pub(crate) fn map<'n>(&self, node: &'n Node, what: &str) -> Result<Map<'n>, InputError>
+    where
+        'a: 'n,
+    {
+        let Value::Map(entries) = &node.value else {
+            return Err(self.error(node.at, format!("{what} is {}, wanted keys", node.kind())));
+        };
+        let what = if what == "the file" { "" } else { what };
+        Ok(Map { yaml: *self, what: what.to_string(), at: node.at, entries })
+    }
+}
+
+impl Node {
+    fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Scalar(text) if text.is_empty() => "empty",
+            Value::Scalar(_) => "a single value",
+            Value::List(_) => "a list",
+            Value::Map(_) => "keys with values",
+        }
+    }
+}
+
+impl<'n> Map<'n> {
+    /// No key but these; to be asked first, so that a mistyped key is not reported as a missing one.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), InputError> {
+        match self.entries.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some((name, node)) => {
+                let what = self.say(format!("unknown key `{}`", one_line(name)));
+                let all = format!("known: {}", known.join(", "));
+                Err(self.yaml.error(node.at, what).hint(meant(name, known, &all)))
+            }
+        }
+    }
+
+    fn say(&self, what: impl AsRef<str>) -> String {
+        match self.what.is_empty() {
+            true => what.as_ref().to_string(),
+            false => format!("{}: {}", self.what, what.as_ref()),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&'n Node> {
+        self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// Whether `key` is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// An error about this mapping, at its place.
+    pub(crate) fn error(&self, what: impl AsRef<str>) -> InputError {
+        self.yaml.error(self.at, self.say(what))
+    }
+
+    /// An error about the value of `key`.
+    pub(crate) fn error_of(&self, key: &str, what: impl AsRef<str>) -> InputError {
+        let at = self.get(key).map_or(self.at, |node| node.at);
+        self.yaml.error(at, self.say(format!("`{key}` {}", what.as_ref())))
+    }
+
+    /// `file:line:column` of the value of `key`.
+    pub(crate) fn place_of(&self, key: &str) -> String {
+        let (line, column) = self.get(key).map_or(self.at, |node| node.at);
+        format!("{}:{line}:{column}", self.yaml.file)
+    }
+
+    /// The text of `key`. Errors: absent, a list.
+    pub(crate) fn str(&self, key: &str) -> Result<&'n str, InputError> {
+        self.opt_str(key)?.ok_or_else(|| self.error(format!("`{key}` is missing")))
+    }
+
+    /// The same; `None`: absent, or empty.
+    pub(crate) fn opt_str(&self, key: &str) -> Result<Option<&'n str>, InputError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Node { value: Value::Scalar(text), .. }) => {
+                Ok(Some(text.as_str()).filter(|text| !text.is_empty() && *text != "~"))
+            }
+            Some(node) => Err(self.error_of(key, format!("is {}, wanted a value", node.kind()))),
+        }
+    }
+
+    /// A whole number within `min` and `max`; `None`: absent.
+    pub(crate) fn opt_int(&self, key: &str, min: u64, max: u64) -> Result<Option<u64>, InputError> {
+        let Some(text) = self.opt_str(key)? else { return Ok(None) };
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse::<u64>().ok().filter(|n| digits && (min..=max).contains(n)) {
+            Some(n) => Ok(Some(n)),
+            None => {
+                let what =
+                    format!("is \"{}\", wanted a whole number from {min} to {max}", one_line(text));
+                Err(self.error_of(key, what))
+            }
+        }
+    }
+
+    /// The same; an error where it is absent.
+    pub(crate) fn int(&self, key: &str, min: u64, max: u64) -> Result<u64, InputError> {
+        self.opt_int(key, min, max)?.ok_or_else(|| self.error(format!("`{key}` is missing")))
+    }
+
+    /// The mappings of the list `key`, each called `name` with its number; none where it is absent.
+    pub(crate) fn maps(&self, key: &str, name: &str) -> Result<Vec<Map<'n>>, InputError> {
+        let list = self.list(key)?;
+        let map = |(i, node): (usize, &'n Node)| {
+            let what = self.say(format!("{name} {}", i + 1));
+            self.yaml.map(node, &what)
+        };
+        list.iter().enumerate().map(map).collect()
+    }
+
+    /// The texts of the list `key`, each with its place; none where it is absent or empty.
+    pub(crate) fn texts(&self, key: &str) -> Result<Vec<(&'n str, String)>, InputError> {
+        let list = self.list(key)?;
+        let text = |node: &'n Node| match &node.value {
+            Value::Scalar(text) => {
+                let (line, column) = node.at;
+                Ok((text.as_str(), format!("{}:{line}:{column}", self.yaml.file)))
+            }
+            _ => {
+                let what = self.say(format!("`{key}` holds {}, wanted values", node.kind()));
+                Err(self.yaml.error(node.at, what))
+            }
+        };
+        list.iter().map(text).collect()
+    }
+
+    fn list(&self, key: &str) -> Result<&'n [Node], InputError> {
+        match self.get(key).map(|node| (node, &node.value)) {
+            None => Ok(&[]),
+            Some((_, Value::List(list))) => Ok(list),
+            Some((_, Value::Scalar(text))) if text.is_empty() => Ok(&[]),
+            Some((node, _)) => {
+                Err(self.error_of(key, format!("is {}, wanted a list", node.kind())))
+            }
+        }
+    }
+}
+
+fn place(at: &Marker) -> (usize, usize) {
+    (at.line(), at.col() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        match Yaml::parse(text, "f.yml") {
+            Ok((yaml, node)) => match yaml.map(&node, "the file") {
+                Ok(map) => format!("{:?}", map.maps("list", "item").err()),
+                Err(e) => e.to_string(),
+            },
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn values_have_their_places() {
+        let (yaml, node) = Yaml::parse("a: 1\nlist:\n  - b: x\n  - b: ~\n", "f.yml").expect("good");
+        let map = yaml.map(&node, "").expect("keys");
+        assert_eq!(map.int("a", 0, 9).expect("a number"), 1);
+        let items = map.maps("list", "item").expect("a list");
+        assert_eq!(items[0].str("b").expect("a word"), "x");
+        assert_eq!(items[0].place_of("b"), "f.yml:3:8");
+        assert_eq!(items[1].str("b").unwrap_err().to_string(), "f.yml:4:5: item 2: `b` is missing");
+        let e = map.int("a", 2, 9).unwrap_err().to_string();
+        assert_eq!(e, "f.yml:1:4: `a` is \"1\", wanted a whole number from 2 to 9");
+    }
+
+    #[test]
+    fn what_may_grow_without_bounds_is_refused() {
+        assert_eq!(
+            refused("a: &x [1]\nb: *x\n"),
+            "f.yml:1:4: an anchor, wanted each value where it is used"
+        );
+        let deep = |n| format!("a: {}{}", "[".repeat(n), "]".repeat(n));
+        assert_eq!(refused(&deep(20)), "f.yml:1:19: more than 16 lists in lists");
+        assert!(refused(&deep(100_000)).starts_with("f.yml:1:"));
+        assert_eq!(refused("a: 1\na: 2\n"), "f.yml:2:1: `a` is there twice");
+        assert_eq!(refused("--- 1\n--- 2\n"), "f.yml:2:1: a second document, wanted one");
+        assert_eq!(refused(""), "f.yml: is empty");
+        assert!(
+            refused("a: [1\n").starts_with("f.yml:2:1: is no YAML: "),
+            "{}",
+            refused("a: [1\n")
+        );
+    }
+}
