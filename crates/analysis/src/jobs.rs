@@ -74,6 +74,8 @@ pub struct Jobs {
     pub unfinished: u64,
     /// Of those, due by then.
     pub overdue: u64,
+    /// Done in a second, of the run from where it counts: frames a second. `None`: nothing counts.
+    pub per_second: Option<f64>,
     /// From release to done; `None`: none is done or overdue.
     pub response: Option<Percentiles>,
     /// From due to done.
@@ -448,6 +450,10 @@ impl Streams {
                 dropped: c.dropped,
                 unfinished: c.unfinished,
                 overdue: c.overdue,
+                per_second: end
+                    .checked_sub(self.from.0)
+                    .filter(|ns| *ns > 0)
+                    .map(|ns| c.done as f64 * 1e9 / ns as f64),
                 response: named.response.percentiles(),
                 lateness: named.lateness.percentiles(),
                 latest: named.latest.map(|(lateness, number, due)| Latest {

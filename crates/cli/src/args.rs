@@ -819,6 +819,7 @@ pub(crate) enum What {
     Classes,
     Trackers,
     IdleGovernors,
+    PowerHals,
     Settings,
 }
 

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
-    const ALL: [What; 9] = [
+    const ALL: [What; 10] = [
         What::Platforms,
         What::Workloads,
         What::Policies,
@@ -21,6 +21,7 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
         What::Classes,
         What::Trackers,
         What::IdleGovernors,
+        What::PowerHals,
     ];
     let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
     let style = output::style();
@@ -48,6 +49,10 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
             What::IdleGovernors => {
                 let all = risetime_sim::cpuidle::REGISTRY.iter();
                 ("idle governors", rows(all.map(|d| (d.name, d.doc))))
+            }
+            What::PowerHals => {
+                let all = risetime_sim::power_hal::REGISTRY.iter();
+                ("power HALs", rows(all.map(|d| (d.name, d.doc))))
             }
             What::Settings => return text::param_table(&risetime_sim::catalogue(), &style),
         };

@@ -90,9 +90,10 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 35] = [
+    const ALL: [(&str, &str); 36] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
+        ("game", include_str!("../../../workloads/game.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
