@@ -296,3 +296,46 @@ fn deadline_of(task: &TaskSpec) -> Option<Span> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Workload;
+
+    fn read(job: &str) -> Result<Workload, String> {
+        let text = format!(
+            r#"{{"tasks": {{
+                "ui": {{"job": {{"name": "frame", {job}}}, "loop": -1, "run": 100, "resume": "draw", "timer": {{"ref": "unique", "period": 10000}}}},
+                "render": {{"loop": -1, "suspend": "draw", "run": 100}},
+                "pool": {{"instance": 2, "run": 100}}}}}}"#
+        );
+        Workload::parse(&text, "w.json").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_hint_session_has_the_tasks_of_its_chain_and_others() {
+        let w = read(r#""tasks": ["render"], "hint_session": {"target": 9000, "tasks": ["pool"]}"#);
+        let w = w.expect("a workload");
+        let [session] = &w.sessions[..] else { panic!("{:?}", w.sessions) };
+        assert_eq!(w.jobs[session.job as usize].name, "frame");
+        assert_eq!((&session.tasks[..], session.target.0), (&[0, 1, 2, 3][..], 9_000_000));
+        assert!(read(r#""tasks": ["render"]"#).expect("a workload").sessions.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_with_one_is_said_at_its_place() {
+        for (job, words) in [
+            (r#""hint_session": {}"#, "`hint_session`: `target` is 0 µs, wanted 100 or more"),
+            (r#""hint_session": {"target": 99}"#, "`target` is 99 µs"),
+            (r#""hint_session": {"target": -1}"#, "`target`"),
+            (r#""hint_session": 5"#, "`hint_session`"),
+            (
+                r#""hint_session": {"target": 9000, "tasks": ["nobody"]}"#,
+                "there is no task \"nobody\"",
+            ),
+            (r#""hint_session": {"target": 9000, "threads": []}"#, "target, tasks"),
+        ] {
+            let error = read(job).expect_err(job);
+            assert!(error.starts_with("w.json:2:") && error.contains(words), "{job}: {error}");
+        }
+    }
+}

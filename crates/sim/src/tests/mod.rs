@@ -22,6 +22,7 @@ mod muqss;
 #[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
 mod overcommit;
 mod placed;
+mod power_hal;
 mod properties;
 mod residencies;
 mod sampling;

@@ -15,7 +15,7 @@ use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "pixel",
-    doc: "Pixel phones: a PID controller over each hint session's error sets uclamp_min",
+    doc: "as on Pixel phones: a PID controller over each hint session's error sets uclamp_min",
     params: PARAMS,
     make: |settings| Some(Box::new(Pixel(profile(settings)))),
 };
