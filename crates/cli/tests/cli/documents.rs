@@ -397,6 +397,7 @@ fn title_of(group: &Group) -> &'static str {
         "noise" => "Costs",
         "stop_work_ns" => "The stop class",
         "sched_fair_class" => "MuQSS",
+        "power_hal" => "Hint sessions, which user space makes",
         "first_cpu" => "The start",
         other => panic!("a group that begins with {other} needs a heading here"),
     }
