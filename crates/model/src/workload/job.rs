@@ -252,10 +252,10 @@ pub(super) fn sessions(declared: &[Declared], of: &[usize], jobs: &[JobSpec]) ->
             [one] => of.iter().filter(|o| **o == one).count(),
             _ => 1,
         };
-        for stream in job..job + streams {
+        for (stream, spec) in jobs.iter().enumerate().skip(job).take(streams) {
             let Some((target, also)) = &d.hinted else { continue };
             let also = (0..of.len() as u32).filter(|i| also.contains(&of[*i as usize]));
-            let tasks = jobs[stream].tasks.iter().copied().chain(also).collect();
+            let tasks = spec.tasks.iter().copied().chain(also).collect();
             all.push(HintSession { job: stream as u32, tasks, target: *target });
         }
         job += streams;
