@@ -13,7 +13,7 @@ use risetime_sim::Simulator;
 use std::fmt::Write;
 use std::sync::{Mutex, OnceLock};
 
-const PHASES: u32 = 8;
+const PHASES: u32 = 16;
 const METRICS: [&str; 6] =
     ["frame.per_second", "frame.missed", "work", "energy", "frame.energy", "frame.response_p95"];
 const FPS: usize = 0;
