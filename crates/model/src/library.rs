@@ -93,7 +93,6 @@ pub fn workloads() -> Vec<Entry> {
     const ALL: [(&str, &str); 36] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
-        ("game", include_str!("../../../workloads/game.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
@@ -127,6 +126,7 @@ pub fn workloads() -> Vec<Entry> {
         ("video-playback", include_str!("../../../workloads/video-playback.json")),
         ("video-playback-aligned", include_str!("../../../workloads/video-playback-aligned.json")),
         ("short-timeout", include_str!("../../../workloads/short-timeout.json")),
+        ("game", include_str!("../../../workloads/game.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
