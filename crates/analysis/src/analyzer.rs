@@ -156,7 +156,9 @@ impl<'a> Run<'a> {
         let freq: Vec<(CpuId, Vec<KHz>)> = platform.domains.iter().map(opps).collect();
         let skipped = skipped(header);
         let from = if skipped > Span(0) { header.phase.0.saturating_add(skipped.0) } else { 0 };
-        let mut jobs = Streams::new(&header.jobs).since(Instant(from), lists.is_some());
+        let mut jobs = Streams::new(&header.jobs)
+            .starts(Instant(header.phase.0))
+            .since(Instant(from), lists.is_some());
         let mut activations = None;
         match &options.pieces {
             Some(Pieces::Jobs(name)) => jobs.list(name),

@@ -74,6 +74,8 @@ pub struct Jobs {
     pub unfinished: u64,
     /// Of those, due by then.
     pub overdue: u64,
+    /// Done in a second, from the workload's start, or from where jobs count: frames a second. `None`: nothing counts.
+    pub per_second: Option<f64>,
     /// From release to done; `None`: none is done or overdue.
     pub response: Option<Percentiles>,
     /// From due to done.
@@ -308,6 +310,8 @@ pub(crate) struct Streams {
     tasks: Vec<Vec<TaskId>>,
     /// Jobs that were released before are not counted.
     from: Instant,
+    /// When the workload starts.
+    start: Instant,
     /// By stream: what was for no job before.
     none_before: Vec<u128>,
     /// What was missed and is not told yet, if somebody wants to hear it.
@@ -330,6 +334,11 @@ impl Streams {
             all.tasks.push(tasks);
         }
         all
+    }
+
+    /// Those of a workload that starts then.
+    pub(crate) fn starts(self, start: Instant) -> Streams {
+        Streams { start, ..self }
     }
 
     /// Those that are released before `from` do not count. `tells`: what is missed is asked for ([`Streams::missed`]).
@@ -448,6 +457,10 @@ impl Streams {
                 dropped: c.dropped,
                 unfinished: c.unfinished,
                 overdue: c.overdue,
+                per_second: end
+                    .checked_sub(self.from.max(self.start).0)
+                    .filter(|ns| *ns > 0)
+                    .map(|ns| c.done as f64 * 1e9 / ns as f64),
                 response: named.response.percentiles(),
                 lateness: named.lateness.percentiles(),
                 latest: named.latest.map(|(lateness, number, due)| Latest {

@@ -116,7 +116,7 @@ impl Metric {
     /// Whether less of it is better; `None`: neither.
     pub fn less_is_better(&self) -> Option<bool> {
         match self.name.rsplit('.').next().unwrap_or(&self.name) {
-            "work" | "exited" | "done" | "deep_idle" => Some(false),
+            "work" | "exited" | "done" | "per_second" | "deep_idle" => Some(false),
             "released" | "due" | "running" | "migrations" | "periods" => None,
             _ => Some(true),
         }
@@ -232,6 +232,7 @@ fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
     all.extend(percentiles("lateness", j.lateness.as_ref(), Unit::Time));
     all.extend(percentiles("energy", j.energy.as_ref(), Unit::Energy));
     all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
+    all.push(("per_second".into(), (j.per_second, Unit::Count)));
     all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
     all
 }

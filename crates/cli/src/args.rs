@@ -821,6 +821,7 @@ pub(crate) enum What {
     IdleGovernors,
     /// What takes capacity from CPUs: interrupts, heat, caps
     Pressure,
+    PowerHals,
     Settings,
 }
 

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
-    const ALL: [What; 10] = [
+    const ALL: [What; 11] = [
         What::Platforms,
         What::Workloads,
         What::Policies,
@@ -22,6 +22,7 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
         What::Trackers,
         What::IdleGovernors,
         What::Pressure,
+        What::PowerHals,
     ];
     let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
     let style = output::style();
@@ -52,6 +53,10 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
             }
             What::Pressure => {
                 ("what takes capacity from CPUs", rows(risetime_sim::pressure_sources()))
+            }
+            What::PowerHals => {
+                let all = risetime_sim::power_hal::REGISTRY.iter();
+                ("power HALs", rows(all.map(|d| (d.name, d.doc))))
             }
             What::Settings => return text::param_table(&risetime_sim::catalogue(), &style),
         };

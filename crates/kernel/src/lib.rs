@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod adpf;
 pub mod approximate;
 pub mod bandwidth;
 pub mod cfs;

@@ -90,7 +90,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 36] = [
+    const ALL: [(&str, &str); 37] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("hinted", include_str!("../../../workloads/hinted.json")),
@@ -127,6 +127,7 @@ pub fn workloads() -> Vec<Entry> {
         ("video-playback", include_str!("../../../workloads/video-playback.json")),
         ("video-playback-aligned", include_str!("../../../workloads/video-playback-aligned.json")),
         ("short-timeout", include_str!("../../../workloads/short-timeout.json")),
+        ("game", include_str!("../../../workloads/game.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {

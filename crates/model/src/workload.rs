@@ -100,6 +100,8 @@ pub struct Workload {
     pub calibration: Option<CpuId>,
     /// Its jobs, in the order of the tasks that begin them.
     pub jobs: Vec<JobSpec>,
+    /// Jobs of which a power HAL is told, if there is one.
+    pub sessions: Vec<HintSession>,
     /// CPUs that go and come, by time.
     pub hotplug: Vec<Hotplug>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
@@ -124,6 +126,17 @@ pub struct JobSpec {
     pub deadline: Option<Span>,
     /// Of the first timer in the program of the task that begins.
     pub period: Option<Span>,
+}
+
+/// A hint session (Android's Dynamic Performance Framework): some tasks whose jobs should take so long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HintSession {
+    /// Whose durations are told: a place among [`Workload::jobs`].
+    pub job: u32,
+    /// The tasks that are to be sped up: those of the job's chain, then others, by their places in [`Workload::tasks`].
+    pub tasks: Vec<u32>,
+    /// How long a job should take.
+    pub target: Span,
 }
 
 /// The moment at which the start settings take effect.

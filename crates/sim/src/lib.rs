@@ -26,6 +26,7 @@ pub use run::{cause, follow, mutant, replay};
 pub use state::hooks;
 pub use state::machine::Machine;
 pub use time::noise::{NAMES as NOISE_PROFILES, NOISE};
+pub use user::power_hal;
 
 use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};

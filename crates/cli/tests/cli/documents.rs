@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 22] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
@@ -33,6 +33,7 @@ const PAGES: [&str; 21] = [
     "docs/pressure.md",
     "docs/muqss.md",
     "docs/soft-real-time.md",
+    "docs/boosting.md",
     "docs/deploy.md",
     "docs/real-time-schedulers.md",
     "docs/task-sets.md",
@@ -407,6 +408,7 @@ fn title_of(group: &Group) -> &'static str {
         "noise" => "Costs",
         "stop_work_ns" => "The stop class",
         "sched_fair_class" => "MuQSS",
+        "power_hal" => "Hint sessions, which user space makes",
         "first_cpu" => "The start",
         other => panic!("a group that begins with {other} needs a heading here"),
     }

@@ -1,14 +1,16 @@
 //! `"job"`: what of a task, or of a chain of tasks, is released, due and done.
 //!
 //! ```text
-//! "job": { "name": "frame", "deadline": 33333, "tasks": ["render", "compositor"] }
+//! "job": { "name": "frame", "deadline": 33333, "tasks": ["render", "compositor"],
+//!          "hint_session": { "target": 23333, "tasks": ["pool"] } }
 //! ```
 //!
 //! stands in the task that begins; all of it may be left out. Not rt-app's. Where jobs begin and end: [`risetime_job::mark`].
+//! `hint_session`: the app tells a power HAL how long each job takes, and how long it should ([`HintSession`]).
 
 use super::actions::Parsed;
 use super::json::Reader;
-use super::{Event, JobSpec, Link, Policy, TaskSpec};
+use super::{Event, HintSession, JobSpec, Link, Policy, TaskSpec};
 use crate::InputError;
 use crate::input::one_line;
 use jsonc_parser::ast::{ObjectProp, Value};
@@ -23,7 +25,16 @@ pub(super) struct Said {
     deadline: Option<Span>,
     /// The tasks behind it in the chain, and where they are named.
     then: Vec<(String, Range)>,
+    hinted: Option<Hinted>,
     at: Range,
+}
+
+/// What it says of its hint session.
+#[derive(Clone, Debug)]
+struct Hinted {
+    target: Span,
+    /// Tasks beside those of the chain.
+    also: Vec<(String, Range)>,
 }
 
 /// Jobs of tasks by their places in the file.
@@ -32,6 +43,8 @@ pub(super) struct Declared {
     deadline: Option<Span>,
     period: Option<Span>,
     tasks: Vec<usize>,
+    /// The target of its hint session, and the tasks beside its own.
+    hinted: Option<(Span, Vec<usize>)>,
 }
 
 impl<'a> Reader<'a> {
@@ -39,7 +52,8 @@ impl<'a> Reader<'a> {
         let what = format!("{what}: `job`");
         let object = self.object(&prop.value, &what)?;
         self.once(object, &what, |_| true)?;
-        let mut said = Said { name: None, deadline: None, then: Vec::new(), at: prop.range };
+        let at = prop.range;
+        let mut said = Said { name: None, deadline: None, then: Vec::new(), hinted: None, at };
         for p in &object.properties {
             match p.name.as_str() {
                 "name" => said.name = Some(self.string(p, &what)?.to_string()),
@@ -50,13 +64,37 @@ impl<'a> Reader<'a> {
                     }
                 }
                 "tasks" => said.then = self.names_of(p, &what)?,
+                "hint_session" => said.hinted = Some(self.hint_session(p, &what)?),
                 other => {
-                    let known = ["deadline", "name", "tasks"];
+                    let known = ["deadline", "hint_session", "name", "tasks"];
                     return Err(self.unknown(p, &format!("{what}: "), other, &known));
                 }
             }
         }
         Ok(said)
+    }
+
+    fn hint_session(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Hinted, InputError> {
+        let what = format!("{what}: `hint_session`");
+        let object = self.object(&prop.value, &what)?;
+        self.once(object, &what, |_| true)?;
+        let (mut target, mut also) = (Span(0), Vec::new());
+        for p in &object.properties {
+            match p.name.as_str() {
+                "target" => target = self.us(p, &what)?,
+                "tasks" => also = self.names_of(p, &what)?,
+                other => {
+                    return Err(self.unknown(p, &format!("{what}: "), other, &["target", "tasks"]));
+                }
+            }
+        }
+        // `sendHint` and reports of a session without a target are errors.
+        if target < MIN_TARGET {
+            let what = format!("{what}: `target` is {} µs, wanted 100 or more", target.0 / 1000);
+            let hint = "how long a job should take, in µs: of a frame, its period or less";
+            return Err(self.error(&prop.value, what).hint(hint));
+        }
+        Ok(Hinted { target, also })
     }
 
     fn names_of(
@@ -110,7 +148,16 @@ impl<'a> Reader<'a> {
         });
         let mut found = Vec::new();
         for (said, chain) in declared {
-            found.extend(self.declared(tasks, said, chain)?);
+            let hinted = said.as_ref().and_then(|said| said.hinted.clone());
+            let declared = self.declared(tasks, said, chain)?;
+            let hinted = match hinted {
+                Some(Hinted { target, also }) => {
+                    let also = also.iter().map(|(name, at)| self.chained(tasks, name, *at));
+                    Some((target, also.collect::<Result<_, _>>()?))
+                }
+                None => None,
+            };
+            found.extend(declared.map(|d| Declared { hinted, ..d }));
         }
         Ok(found)
     }
@@ -189,8 +236,31 @@ impl<'a> Reader<'a> {
             Event::Timer { period, .. } => Some(*period),
             _ => None,
         });
-        Ok(Some(Declared { name, deadline, period, tasks: chain }))
+        Ok(Some(Declared { name, deadline, period, tasks: chain, hinted: None }))
     }
+}
+
+/// A shorter target is no duration of work (HWUI's `kSanityCheckLowerBound`).
+const MIN_TARGET: Span = Span::from_us(100);
+
+/// The hint sessions of these jobs; `jobs`: as [`specs`] has them. Each instance of a task has a session of its own.
+pub(super) fn sessions(declared: &[Declared], of: &[usize], jobs: &[JobSpec]) -> Vec<HintSession> {
+    let mut all = Vec::new();
+    let mut job = 0;
+    for d in declared {
+        let streams = match d.tasks[..] {
+            [one] => of.iter().filter(|o| **o == one).count(),
+            _ => 1,
+        };
+        for (stream, spec) in jobs.iter().enumerate().skip(job).take(streams) {
+            let Some((target, also)) = &d.hinted else { continue };
+            let also = (0..of.len() as u32).filter(|i| also.contains(&of[*i as usize]));
+            let tasks = spec.tasks.iter().copied().chain(also).collect();
+            all.push(HintSession { job: stream as u32, tasks, target: *target });
+        }
+        job += streams;
+    }
+    all
 }
 
 /// With the tasks as they start, `of`: whose instance each is.
@@ -224,5 +294,48 @@ fn deadline_of(task: &TaskSpec) -> Option<Span> {
     match of_phase.or(task.attr.policy) {
         Some(Policy::Deadline { deadline, .. }) => Some(deadline),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Workload;
+
+    fn read(job: &str) -> Result<Workload, String> {
+        let text = format!(
+            r#"{{"tasks": {{
+                "ui": {{"job": {{"name": "frame", {job}}}, "loop": -1, "run": 100, "resume": "draw", "timer": {{"ref": "unique", "period": 10000}}}},
+                "render": {{"loop": -1, "suspend": "draw", "run": 100}},
+                "pool": {{"instance": 2, "run": 100}}}}}}"#
+        );
+        Workload::parse(&text, "w.json").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_hint_session_has_the_tasks_of_its_chain_and_others() {
+        let w = read(r#""tasks": ["render"], "hint_session": {"target": 9000, "tasks": ["pool"]}"#);
+        let w = w.expect("a workload");
+        let [session] = &w.sessions[..] else { panic!("{:?}", w.sessions) };
+        assert_eq!(w.jobs[session.job as usize].name, "frame");
+        assert_eq!((&session.tasks[..], session.target.0), (&[0, 1, 2, 3][..], 9_000_000));
+        assert!(read(r#""tasks": ["render"]"#).expect("a workload").sessions.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_with_one_is_said_at_its_place() {
+        for (job, words) in [
+            (r#""hint_session": {}"#, "`hint_session`: `target` is 0 µs, wanted 100 or more"),
+            (r#""hint_session": {"target": 99}"#, "`target` is 99 µs"),
+            (r#""hint_session": {"target": -1}"#, "`target`"),
+            (r#""hint_session": 5"#, "`hint_session`"),
+            (
+                r#""hint_session": {"target": 9000, "tasks": ["nobody"]}"#,
+                "there is no task \"nobody\"",
+            ),
+            (r#""hint_session": {"target": 9000, "threads": []}"#, "target, tasks"),
+        ] {
+            let error = read(job).expect_err(job);
+            assert!(error.starts_with("w.json:2:") && error.contains(words), "{job}: {error}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task,
 use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
-    Attr, Event, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, Stage, StartAt,
-    TaskSpec, Workload,
+    Attr, Event, HintSession, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat,
+    Stage, StartAt, TaskSpec, Workload,
 };
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
@@ -108,6 +108,7 @@ impl Workload {
             duration: parts.duration,
             calibration: parts.calibration,
             jobs: parts.jobs,
+            sessions: parts.sessions,
             hotplug: parts.hotplug,
             without_effect: parts.without_effect,
             doubts,
@@ -150,6 +151,7 @@ struct Parts {
     forked: Vec<TaskSpec>,
     objects: Objects,
     jobs: Vec<JobSpec>,
+    sessions: Vec<HintSession>,
     shared: Shared,
     duration: Option<Span>,
     calibration: Option<CpuId>,
@@ -215,6 +217,7 @@ impl<'a> Reader<'a> {
             of.resize(parts.tasks.len(), place);
         }
         parts.jobs = job::specs(&declared, &of);
+        parts.sessions = job::sessions(&declared, &of, &parts.jobs);
         if parts.tasks.is_empty() {
             return Err(self.error(tasks, "`tasks` has no task that starts"));
         }

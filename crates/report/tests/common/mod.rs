@@ -472,6 +472,7 @@ pub(crate) fn workload() -> Workload {
         places: Default::default(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
+        sessions: Vec::new(),
         jobs: Vec::new(),
         start_at: StartAt::Creation,
     }
@@ -644,6 +645,7 @@ pub(crate) fn frames() -> RunResult {
             lateness: Some(times(4.5678)),
             latest: Some(Latest { number: 79, due_ms: 1333.36, lateness_ms: 31.2249 }),
             worst: Vec::new(),
+            per_second: Some(60.0),
             mj_per_job: Some(7.0612),
             energy: Some(times(6.9876)),
         },
@@ -664,6 +666,7 @@ pub(crate) fn frames() -> RunResult {
             lateness: None,
             latest: None,
             worst: Vec::new(),
+            per_second: None,
             mj_per_job: None,
             energy: None,
         },

@@ -35,7 +35,7 @@ use crate::state::costs::Kind;
 use crate::state::hrtimer::Hrtimers;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant, Span};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 
 /// Whether timers have a resolution of their own.
@@ -209,6 +209,14 @@ impl Rq<'_, '_> {
             t.timer_cpu = None;
             self.wake_up(task);
         }
+    }
+
+    /// A task that sleeps until a time is woken by somebody else: its timer will not expire (`hrtimer_cancel`).
+    pub(crate) fn cancels_sleep(&mut self, task: TaskId) {
+        self.c().timers.remove(task);
+        let t = self.t(task);
+        t.timer_gen = t.timer_gen.wrapping_add(1);
+        t.timer_cpu = None;
     }
 
     /// Whether the tick or a timer of a class, which have no slack, is yet to expire and does so by `hard`:

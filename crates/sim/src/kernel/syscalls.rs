@@ -14,7 +14,7 @@ use crate::kernel::fork::new_task;
 use crate::state::costs::Kind;
 use crate::state::machine::{Machine, Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
 use risetime_model::workload::Attr;
 use risetime_trace::Event;
 use std::sync::Arc;
@@ -140,6 +140,26 @@ impl Current<'_, '_> {
             let span = self.k.rq(self.cpu).takes(Kind::Wakeup, task);
             self.k.rq(self.cpu).steal(span);
         }
+    }
+    /// It wakes a task that may sleep until a time (`hrtimer_cancel`, `try_to_wake_up`); one that is not created yet hears later.
+    pub(crate) fn wakes_from_timer(&mut self, task: TaskId) {
+        if self.m().task(task).state != State::Sleeping {
+            return;
+        }
+        if let Some(cpu) = self.m().timer_cpu(task) {
+            self.k.rq(cpu).cancels_sleep(task);
+        }
+        self.wakes(task);
+    }
+    /// `sched_setattr` of another task: its `uclamp_min` alone, at most what the run's own limit leaves.
+    pub(crate) fn sets_uclamp_min(&mut self, task: TaskId, min: Util) {
+        if matches!(self.m().task(task).state, State::New | State::Exited) {
+            return;
+        }
+        let cpu = self.m().task(task).cpu;
+        let max = self.m().task(task).asked.max;
+        let attr = Attr { uclamp_min: Some(min.min(max)), ..Attr::default() };
+        self.k.rq(cpu).set_attr(task, &attr);
     }
     /// Whether it goes on only later: somebody else is to run first, or what it has done takes its time.
     pub(crate) fn is_held_up(&self) -> bool {

@@ -208,6 +208,8 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: cost::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::stop::PARAMS });
     groups.push(Group { owner: None, params: muqss::PARAMS });
+    groups.push(Group { owner: None, params: crate::user::power_hal::PARAMS });
+    groups.extend(crate::user::power_hal::groups());
     groups.push(Group { owner: None, params: START });
     Catalogue { groups }
 }

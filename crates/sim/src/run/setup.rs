@@ -48,6 +48,7 @@ use crate::time::cost;
 use crate::time::queue::{Changed, Ev, Queue};
 use crate::time::work::{of_kind, speed};
 use crate::user::User;
+use crate::user::power_hal::Service;
 use crate::user::program::Program;
 use crate::user::together::Together;
 use crate::{Counterfactual, governor, placement};
@@ -63,7 +64,7 @@ use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
-use risetime_model::workload::{StartAt, TaskSpec};
+use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
 use std::cell::Cell;
@@ -149,8 +150,9 @@ pub(crate) fn simulation_with<'a>(
     let tracker = custom.tracker.unwrap_or_else(tracker);
     let clamps = e.uclamp()?;
     crate::supported(&workload)?;
-    let user = User::new(Together::new(&workload), other.task);
+    let mut user = User::new(Together::new(&workload), other.task);
     let started = workload.tasks.len();
+    user.power_hal = Service::new(&e.settings, &workload, TaskId(started as u32));
     let hotplug = workload.hotplug.clone();
     let explained = other.task.unwrap_or(TaskId(workload.first_created() as u32));
     let without = Without { causes: other.without, explained };
@@ -201,6 +203,7 @@ pub(crate) fn simulation_with<'a>(
     };
     let mut simulation = Simulation { k, user, steers: None, without };
     add_tasks(&mut simulation, &specs, started, e.phase);
+    add_service(&mut simulation, &specs[..started], e.phase);
     let k = &mut simulation.k;
     plan_hotplug(&mut k.q, &hotplug);
     if k.plan_pressure(e) {
@@ -507,6 +510,20 @@ fn add_tasks(
         k.rq(cpu).set_attr(task, &spec.attr);
         k.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
     }
+}
+
+/// The power HAL's task, created behind the first of the workload's: a service of user space, of nice -20
+/// (`android.hardware.power-service.pixel-libperfmgr.rc`).
+fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Span) {
+    let Some(task) = simulation.user.power_hal.as_ref().map(|service| service.task) else { return };
+    let k = &mut simulation.k;
+    let (id, t) = new_task(&k.m, "power-hal".into(), Role::User);
+    debug_assert_eq!(id, task);
+    let cpu = t.cpu;
+    k.m.tasks.push(t);
+    k.rq(cpu).set_attr(task, &Attr { nice: Some(-20), ..Attr::default() });
+    let first = started.iter().map(|spec| spec.delay).min().unwrap_or_default();
+    k.q.push(Instant(0) + phase + first, Ev::Create { task });
 }
 
 /// Who does the governor's work, and changes frequencies where that is not done at once: a sugov kthread for each

@@ -20,6 +20,8 @@ use std::collections::VecDeque;
 
 /// The setting that says how big a CPU an RT task gets that does not say so itself.
 pub(crate) const RT_UCLAMP_MIN: &str = "sched_util_clamp_min_rt_default";
+/// The setting that says who hears of hint sessions, and clamps their threads for it (`user/power_hal`).
+pub(crate) const POWER_HAL: &str = "power_hal";
 
 /// The class of a task, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,6 +205,8 @@ impl Classes {
                 || clamp("uclamp_min")
                 || clamp("uclamp_max")
                 || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
+                || !e.workload.sessions.is_empty()
+                    && e.settings.name(POWER_HAL).is_some_and(|name| name != "none")
                 || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
             rt_uclamp_min: rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
             rt_period: None,

@@ -14,9 +14,10 @@ use crate::kernel::placement::Waker;
 use crate::run::engine::Simulation;
 use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State};
-use crate::{catalogue, placement, setup, tracker};
+use crate::{catalogue, placement, power_hal, setup, tracker};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use risetime_kernel::adpf::Hint;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::settings::{Default, Range, Value};
 use risetime_model::{Experiment, Platform, Workload};
@@ -245,6 +246,52 @@ fn deadline_bandwidth_that_rises_passes_the_rate_limit() {
     assert!(!look(20_004, 4).1, "the limit has passed");
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 1000, ..draws::config(64) })]
+
+    /// A power HAL asks for clamps that there are, for the same ones again, says ahead when they change of themselves, and lets
+    /// go of a session that says nothing.
+    #[test]
+    fn power_hals_ask_for_clamps_and_let_go(
+        target in 100_000u64..100_000_000, jobs in vec((1u64..200_000_000, 0u64..400_000_000, 0..8u32), 1..40),
+    ) {
+        let platform = Platform::load("pixel6").expect("built in");
+        for d in power_hal::REGISTRY {
+            let e = machine(&platform, "schedutil", &[("power_hal", Value::Name(d.name.into()))]);
+            let asks = || {
+                let hal = (d.make)(&e.settings)?;
+                let mut now = Instant(1);
+                let mut session = hal.create(Span(target), now);
+                let mut all = vec![(now, session.uclamp_min(now))];
+                for (actual, after, hint) in &jobs {
+                    now += Span(*after);
+                    match hint {
+                        0 => session.hint(Hint::LoadUp, now),
+                        1 => session.hint(Hint::LoadReset, now),
+                        2 => session.hint(Hint::LoadResume, now),
+                        3 => session.hint(Hint::LoadDown, now),
+                        _ => session.reports(&[Span(*actual)], now),
+                    }
+                    all.push((now, session.uclamp_min(now)));
+                }
+                for _ in 0..20 {
+                    let Some(next) = session.changes_at(now) else { break };
+                    assert!(next > now, "{}", d.name);
+                    let before = Instant(next.0 - 1);
+                    assert_eq!(session.uclamp_min(before), session.uclamp_min(now), "{}", d.name);
+                    now = next;
+                }
+                assert_eq!(session.changes_at(now), None, "{}", d.name);
+                assert_eq!(session.uclamp_min(now), Util(0), "{}: it says nothing any more", d.name);
+                Some(all)
+            };
+            let all = asks();
+            prop_assert_eq!(&all, &asks());
+            prop_assert!(all.into_iter().flatten().all(|(_, min)| min <= Util(1024)));
+        }
+    }
+}
+
 #[test]
 fn the_names_in_the_settings_are_those_of_the_registries() {
     let governors: Vec<&str> = governor::REGISTRY.iter().map(|d| d.name).collect();
@@ -255,7 +302,9 @@ fn the_names_in_the_settings_are_those_of_the_registries() {
     assert_eq!(trackers, tracker::NAMES);
     let idle: Vec<&str> = cpuidle::REGISTRY.iter().map(|d| d.name).collect();
     assert_eq!(idle, cpuidle::NAMES);
-    for names in [governors, placements, trackers, idle] {
+    let hals: Vec<&str> = power_hal::REGISTRY.iter().map(|d| d.name).collect();
+    assert_eq!(hals, power_hal::NAMES);
+    for names in [governors, placements, trackers, idle, hals] {
         let mut unique = names.clone();
         unique.sort_unstable();
         unique.dedup();
@@ -276,6 +325,7 @@ fn everything_that_can_be_set_says_what_it_is() {
         .chain(placement::REGISTRY.iter().map(|d| d.doc))
         .chain(tracker::REGISTRY.iter().map(|d| d.doc))
         .chain(cpuidle::REGISTRY.iter().map(|d| d.doc))
+        .chain(power_hal::REGISTRY.iter().map(|d| d.doc))
     {
         assert!(sentence(doc), "{doc:?}");
     }
@@ -307,6 +357,7 @@ fn everything_that_can_be_set_says_what_it_is() {
         let owned = |(kind, name)| match kind {
             "governor" => governor::NAMES.contains(&name),
             "tracker" => tracker::NAMES.contains(&name),
+            "power_hal" => power_hal::NAMES.contains(&name),
             _ => false,
         };
         assert!(group.owner.is_none_or(owned));

@@ -344,6 +344,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 duration: None,
                 calibration: None,
                 jobs: Vec::new(),
+                sessions: Vec::new(),
                 hotplug,
                 without_effect: Vec::new(),
                 doubts: Vec::new(),

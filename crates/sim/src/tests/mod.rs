@@ -23,6 +23,7 @@ mod muqss;
 #[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
 mod overcommit;
 mod placed;
+mod power_hal;
 mod pressure;
 mod properties;
 mod residencies;

@@ -3,8 +3,10 @@
 //! ```text
 //! program ── next step ──> work, sleep, exit ─────────────> current: works, fall_asleep
 //!                     └──> an act that concerns others ──> sync says who waits and who wakes ──> current: wakes
+//! job of a hint session is done ──> power_hal, a task of its own ──> current: sets_uclamp_min
 //! ```
 
+pub mod power_hal;
 pub(crate) mod program;
 pub(crate) mod sync;
 pub(crate) mod together;
@@ -12,6 +14,7 @@ pub(crate) mod together;
 use crate::kernel::syscalls::Current;
 use crate::state::machine::Todo;
 use crate::time::work;
+use crate::user::power_hal::tells_job;
 use crate::user::program::{Program, Step};
 use crate::user::together::Together;
 use risetime_kernel::units::{Instant, TaskId};
@@ -35,11 +38,24 @@ pub(crate) struct User {
     told: bool,
     /// A task whose program makes no progress.
     pub(crate) stuck: Option<TaskId>,
+    /// Who hears of hint sessions.
+    pub(crate) power_hal: Option<power_hal::Service>,
+    /// Steps of tasks that told it something and were held up by that.
+    held: Vec<(TaskId, Step)>,
 }
 
 impl User {
     pub(crate) fn new(together: Together, told_steps: Option<TaskId>) -> User {
-        User { programs: Vec::new(), together, turns: None, told_steps, told: false, stuck: None }
+        User {
+            programs: Vec::new(),
+            together,
+            turns: None,
+            told_steps,
+            told: false,
+            stuck: None,
+            power_hal: None,
+            held: Vec::new(),
+        }
     }
 
     /// `task` follows `program`.
@@ -57,6 +73,9 @@ impl User {
     /// The running task is done with what it did: on to its next step.
     pub(crate) fn advance(&mut self, current: &mut Current<'_, '_>) {
         current.enters_group();
+        if self.serves(current) {
+            return;
+        }
         while self.next_step(current) {}
     }
 
@@ -77,26 +96,22 @@ impl User {
         if !self.resumes(current) {
             return false;
         }
-        let step = loop {
-            let Some(Some(program)) = self.programs.get_mut(task.index()) else { return false };
-            if let Some(from) = current.timers_from() {
-                program.count_timers_from(from);
-            }
-            let step = program.next(now);
-            let number = program.done();
-            for mark in program.take_marks() {
-                current.emit(Event::Job { task, mark });
-            }
-            if self.told_steps == Some(task) {
-                current.emit(Event::Step { task, number });
-            }
-            match step {
-                Some(Step::Phase(phase)) => self.enter_phase(current, phase),
-                step => break step,
-            }
-            if !current.stays() {
-                // It goes on where its affinity moves it.
-                return false;
+        let held = self.held.iter().position(|(of, _)| *of == task);
+        let step = match held.map(|at| self.held.swap_remove(at).1) {
+            // Held up for as long as it was to sleep.
+            Some(Step::SleepUntil(at)) if at <= now => return true,
+            Some(step) => Some(step),
+            None => {
+                let Some(step) = self.program_step(current) else { return false };
+                if self.calls_service(current)
+                    && let Some(step) = step
+                {
+                    // Whoever preempts it runs before its next event.
+                    self.held.push((task, step));
+                    current.works(Todo::Nothing);
+                    return false;
+                }
+                step
             }
         };
         if !told && self.given_turn(current) {
@@ -123,6 +138,9 @@ impl User {
                 return self.act(current, event);
             }
             Some(Step::SleepUntil(at)) => {
+                if let Some(service) = &mut self.power_hal {
+                    service.sleeps(task, at.since(now));
+                }
                 self.fall_asleep(current, Some(at));
                 return false;
             }
@@ -137,6 +155,33 @@ impl User {
         };
         current.works(todo);
         false
+    }
+
+    /// What the running task's program does next, its phases entered; the inner `None`: it makes no progress. The outer one: the
+    /// task goes on where its affinity moves it, or has no program.
+    fn program_step(&mut self, current: &mut Current<'_, '_>) -> Option<Option<Step>> {
+        let (now, task) = (current.m().now, current.task);
+        loop {
+            let Some(Some(program)) = self.programs.get_mut(task.index()) else { return None };
+            if let Some(from) = current.timers_from() {
+                program.count_timers_from(from);
+            }
+            let step = program.next(now);
+            let number = program.done();
+            for mark in program.take_marks() {
+                tells_job(&mut self.power_hal, current, mark);
+            }
+            if self.told_steps == Some(task) {
+                current.emit(Event::Step { task, number });
+            }
+            match step {
+                Some(Step::Phase(phase)) => self.enter_phase(current, phase),
+                step => return Some(step),
+            }
+            if !current.stays() {
+                return None;
+            }
+        }
     }
 
     #[inline]

@@ -29,6 +29,7 @@
 use crate::kernel::syscalls::Current;
 use crate::state::machine::{Machine, Role, State, Todo};
 use crate::user::User;
+use crate::user::power_hal::tells_job;
 use crate::user::program::Program;
 use crate::user::sync::{Did, Objects, Wait};
 use risetime_kernel::units::{Instant, Span, TaskId};
@@ -144,9 +145,10 @@ impl User {
         let expiry = self.together.sync.timer(timer, period, began, now);
         if let Some(Some(program)) = self.programs.get_mut(task.index()) {
             program.timer_used(timer, period, expiry);
-            program
-                .take_marks()
-                .for_each(|mark| current.emit(risetime_trace::Event::Job { task, mark }));
+            for mark in program.take_marks() {
+                tells_job(&mut self.power_hal, current, mark);
+            }
+            self.calls_service(current);
         }
         match expiry.sleeps {
             Some(until) => {
@@ -232,7 +234,10 @@ impl User {
     pub(crate) fn waits_for_ever(&self, m: &Machine, workload: &Workload) -> Vec<String> {
         /// More are only counted.
         const LIST: usize = 5;
-        let user = |task: &TaskId| matches!(m.task(*task).role, Role::User);
+        // A service waits for others for as long as they live.
+        let user = |task: &TaskId| {
+            matches!(m.task(*task).role, Role::User) && self.program(*task).is_some()
+        };
         let asleep = |task: &TaskId| {
             m.task(*task).state == State::Sleeping
                 && self.together.sync.wait_of(*task).0 != Wait::Nothing
