@@ -7,6 +7,7 @@
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
+pub mod dags;
 pub mod experiment;
 mod input;
 pub mod library;
@@ -18,6 +19,7 @@ pub mod study;
 mod toml_in;
 pub mod workload;
 
+pub use dags::Dags;
 pub use experiment::{Experiment, micros, parse_micros};
 pub use input::{meant, nearest};
 pub use needs::Needs;
