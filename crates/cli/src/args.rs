@@ -210,7 +210,8 @@ fn file(name: &str) -> Result<PathBuf, String> {
 
 /// `LOW-HIGH` in %.
 fn percents(text: &str) -> Result<(u64, u64), String> {
-    let wanted = || "wanted two whole numbers from 1 to 1000, the lower one first: 60-100".to_string();
+    let wanted =
+        || "wanted two whole numbers from 1 to 1000, the lower one first: 60-100".to_string();
     let number = |s: &str| s.parse().ok().filter(|n| (1..=1000).contains(n)).ok_or_else(wanted);
     let (low, high) = text.split_once('-').ok_or_else(wanted)?;
     let (low, high) = (number(low)?, number(high)?);

@@ -93,10 +93,7 @@ fn by_highs(
 }
 
 #[cfg(not(feature = "highs"))]
-fn by_highs(
-    _: &Problem,
-    _: Objective,
-) -> Result<(Option<optimise::Deployment>, Proof), Failure> {
+fn by_highs(_: &Problem, _: Objective) -> Result<(Option<optimise::Deployment>, Proof), Failure> {
     Err(Failure::unavailable(
         "--solver highs: this risetime is built without it\n  hint: cargo build --release --features highs (it needs cmake, a C++ compiler and libclang); or --solver exact, descent",
     ))

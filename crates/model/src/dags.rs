@@ -203,7 +203,8 @@ fn dag(toml: &Table<'_>, devices: &[Device]) -> Result<Dag, InputError> {
         let mut after = Vec::new();
         for wanted in texts(table, "after")? {
             let Some(other) = nodes.iter().position(|n: &Node| n.name == wanted) else {
-                let what = format!("names \"{}\", which is no node of this graph", one_line(wanted));
+                let what =
+                    format!("names \"{}\", which is no node of this graph", one_line(wanted));
                 return Err(table.error_of("after", what));
             };
             if other == i {
@@ -268,7 +269,11 @@ fn node(toml: &Table<'_>, devices: &[Device]) -> Result<Node, InputError> {
             return Err(table.error_of("device", format!("\"{wanted}\" has a version already")));
         }
         let power = MicroWatts(1000 * table.int("power_mw", 0, MAX_MW)?);
-        accelerated.push(Accelerated { device, runtime_us: table.int("runtime_us", 1, MAX_US)?, power });
+        accelerated.push(Accelerated {
+            device,
+            runtime_us: table.int("runtime_us", 1, MAX_US)?,
+            power,
+        });
     }
     Ok(Node { name, at: toml.place_of("name"), runtime_us, on, after: Vec::new(), accelerated })
 }

@@ -4,10 +4,10 @@
 //! *does* is known only to the backend that carries it out; here it has a name, a unit, a
 //! range and a document ([`settings`]).
 
+pub mod dags;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
-pub mod dags;
 pub mod experiment;
 mod input;
 pub mod library;

@@ -76,7 +76,10 @@ pub fn check(p: &Problem, d: &Deployment) -> Result<Checked, Vec<String>> {
                 });
                 let response: u64 = others.sum();
                 if deadline < response {
-                    broken.push(format!("{}: {response} µs on its device, due in {deadline}", v.name));
+                    broken.push(format!(
+                        "{}: {response} µs on its device, due in {deadline}",
+                        v.name
+                    ));
                 }
             }
         }

@@ -35,6 +35,8 @@ pub struct Spread {
     pub deadline_us: Vec<f64>,
 }
 
+/// λ up to which places and OPPs do: what is above 1 is less than half a µs of the longest deadline, and deadlines are whole.
+pub(super) const FITS: f64 = 1.0 + 1e-7;
 /// λ is exact to so much.
 const EXACT: f64 = 1e-8;
 /// Steps of Newton's method for one s, and values of s: ends what rounding keeps from ending.
@@ -63,7 +65,7 @@ pub(super) fn spread_partly(
     let mut s = m / barrier.x[barrier.lambda].max(1e-3);
     loop {
         let lambda = |b: &Barrier<'_>| b.x[b.lambda];
-        let enough = |b: &Barrier<'_>| until == Until::Fits && lambda(b) <= 1.0;
+        let enough = |b: &Barrier<'_>| until == Until::Fits && lambda(b) <= FITS;
         for _ in 0..STEPS {
             if barrier.step(s) || enough(&barrier) {
                 break;
@@ -72,7 +74,7 @@ pub(super) fn spread_partly(
         let now = lambda(&barrier);
         let bound = now - (m + m.sqrt()) / s;
         let known = match until {
-            Until::Fits => now <= 1.0 || bound > 1.0,
+            Until::Fits => now <= FITS || bound > FITS,
             Until::Below(best) => bound >= best,
         };
         if known || (m + m.sqrt()) / s < EXACT {
@@ -91,7 +93,7 @@ pub(super) fn deployment(p: &Problem, config: &Config, objective: Objective) -> 
         Objective::Slack => Until::Below(f64::INFINITY),
     };
     let spread = spread_until(p, config, until)?;
-    if spread.lambda > 1.0 {
+    if spread.lambda > FITS {
         return None;
     }
     let on_cpu = |i: usize| matches!(config.place[i], Place::Cpu(_));
@@ -129,7 +131,8 @@ fn length(p: &Problem, g: usize, us: &[u64]) -> u64 {
     let nodes = &p.graphs[g].nodes;
     let mut done = vec![0; nodes.len()];
     for (at, i) in nodes.iter().enumerate() {
-        let before = p.nodes[*i].after.iter().filter_map(|a| nodes[..at].iter().position(|n| n == a));
+        let before =
+            p.nodes[*i].after.iter().filter_map(|a| nodes[..at].iter().position(|n| n == a));
         done[at] = before.map(|b| done[b]).max().unwrap_or(0) + us[at];
     }
     done.into_iter().max().unwrap_or(0)
@@ -166,7 +169,8 @@ impl<'p> Barrier<'p> {
             own.push(match *place {
                 None if !p.nodes[i].versions.is_empty() => Err(p.shortest_us(i) as f64 / unit(i)),
                 None => {
-                    let q = p.nodes[i].budget_us.iter().min().copied().unwrap_or(0) as f64 / unit(i);
+                    let q =
+                        p.nodes[i].budget_us.iter().min().copied().unwrap_or(0) as f64 / unit(i);
                     pool.push((x.len(), q));
                     floors.push((x.len(), (q / largest).max(PERIOD_MIN_US as f64 / unit(i))));
                     x.push(0.0);
@@ -246,9 +250,10 @@ impl<'p> Barrier<'p> {
             terms.iter().map(|(i, sign)| sign * x[*i]).sum::<f64>() + constant
         });
         let floors = self.floors.iter().map(|(d, least)| x[*d] - least);
-        let cpus = self.cpus.iter().map(|(room, nodes)| {
-            room - nodes.iter().map(|(d, q)| q / x[*d]).sum::<f64>()
-        });
+        let cpus = self
+            .cpus
+            .iter()
+            .map(|(room, nodes)| room - nodes.iter().map(|(d, q)| q / x[*d]).sum::<f64>());
         let mut sum = s * x[self.lambda];
         for left in lines.chain(floors).chain(cpus) {
             if left <= 0.0 {

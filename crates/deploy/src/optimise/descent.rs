@@ -7,14 +7,14 @@
 //!
 //! In each round the change to the least power that does. No claim that nothing takes less.
 
-use super::deadlines::{Until, deployment, spread_until};
+use super::deadlines::{FITS, Until, deployment, spread_until};
 use super::greedy::greedy_config;
 use super::{Config, Deployment, Objective, Place, Problem};
 
 /// What the greedy finds, downhill. `None`: the greedy finds nothing, which proves nothing.
 pub fn descent(p: &Problem, objective: Objective) -> Option<Deployment> {
     let mut best = greedy_config(p)?;
-    if spread_until(p, &best, Until::Fits).is_none_or(|s| s.lambda > 1.0) {
+    if spread_until(p, &best, Until::Fits).is_none_or(|s| s.lambda > FITS) {
         return None;
     }
     loop {
@@ -24,8 +24,9 @@ pub fn descent(p: &Problem, objective: Objective) -> Option<Deployment> {
             .map(|c| (p.power_nw(&c), c))
             .filter(|(nw, _)| *nw < now)
             .collect();
-        changes.sort_unstable_by(|a, b| (a.0, &a.1.opp, &a.1.place).cmp(&(b.0, &b.1.opp, &b.1.place)));
-        let does = |c: &Config| spread_until(p, c, Until::Fits).is_some_and(|s| s.lambda <= 1.0);
+        changes
+            .sort_unstable_by(|a, b| (a.0, &a.1.opp, &a.1.place).cmp(&(b.0, &b.1.opp, &b.1.place)));
+        let does = |c: &Config| spread_until(p, c, Until::Fits).is_some_and(|s| s.lambda <= FITS);
         match changes.into_iter().find(|(_, c)| does(c)) {
             Some((_, better)) => best = better,
             None => return deployment(p, &best, objective),

@@ -36,7 +36,9 @@ pub fn draw_dags(what: &DrawnDags, seed: u64) -> Dags {
             let last = i + 1 == n && i > 0;
             let mut after: Vec<usize> = match i {
                 0 => Vec::new(),
-                _ if last => (0..i).filter(|a| !nodes.iter().any(|n| n.after.contains(a))).collect(),
+                _ if last => {
+                    (0..i).filter(|a| !nodes.iter().any(|n| n.after.contains(a))).collect()
+                }
                 _ => (0..1 + dice.below(2)).map(|_| dice.below(i as u64) as usize).collect(),
             };
             after.sort_unstable();

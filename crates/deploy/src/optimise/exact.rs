@@ -10,7 +10,7 @@
 //! CPUs of a domain are alike, so the first empty one stands for all. Exact up to what rounding of deadlines to µs costs: the model
 //! has a µs for it at each node.
 
-use super::deadlines::{Until, deployment, spread_partly, spread_until};
+use super::deadlines::{FITS, Until, deployment, spread_partly, spread_until};
 use super::descent::descent;
 use super::greedy::proportional;
 use super::{Config, Found, Objective, Place, Problem};
@@ -35,7 +35,8 @@ pub fn exact(p: &Problem, objective: Objective, looks: u64) -> (Option<Found>, b
         if all {
             search.looks = looks;
         }
-        search.lambda = spread_until(p, &best, Until::Below(f64::INFINITY)).map_or(2.0, |s| s.lambda);
+        search.lambda =
+            spread_until(p, &best, Until::Below(f64::INFINITY)).map_or(2.0, |s| s.lambda);
         search.run(true);
     }
     bound = bound.min(search.power);
@@ -141,8 +142,8 @@ impl<'p> Search<'p> {
         };
         let until = if self.slack { Until::Below(self.lambda) } else { Until::Fits };
         let relaxed = spread_partly(p, opp, &partly.place, until);
-        let most = if self.slack { self.lambda.min(1.0) } else { 1.0 };
-        if relaxed.is_none_or(|s| s.bound > most - 1e-9) {
+        let most = if self.slack { self.lambda.min(FITS) - 1e-9 } else { FITS };
+        if relaxed.is_none_or(|s| s.bound > most) {
             return;
         }
         let v = &p.nodes[i];
@@ -204,13 +205,15 @@ impl<'p> Search<'p> {
         if (0..opp.len()).any(|j| opp[j] > 0 && unused(j)) {
             return;
         }
-        let Some(place) = partly.place.iter().copied().collect::<Option<Vec<Place>>>() else { return };
+        let Some(place) = partly.place.iter().copied().collect::<Option<Vec<Place>>>() else {
+            return;
+        };
         let config = Config { opp: opp.to_vec(), place };
         let until = if self.slack { Until::Below(self.lambda) } else { Until::Fits };
         let Some(found) = spread_until(p, &config, until) else { return };
         let better = match self.slack {
             true => found.lambda < self.lambda - 1e-7,
-            false => found.lambda <= 1.0,
+            false => found.lambda <= FITS,
         };
         if better {
             self.power = partly.nw;

@@ -83,6 +83,7 @@ pub(super) struct Written<'p> {
     h: Vec<Vec<usize>>,
     z: Vec<Vec<usize>>,
     o: Vec<Vec<usize>>,
+    w: Vec<Vec<usize>>,
     power: Vec<(usize, f64)>,
     lambda: usize,
 }
@@ -98,6 +99,7 @@ impl<'p> Written<'p> {
             h: Vec::new(),
             z: Vec::new(),
             o: Vec::new(),
+            w: Vec::new(),
             power: Vec::new(),
             lambda: 0,
         };
@@ -212,16 +214,25 @@ impl<'p> Written<'p> {
                     let period = p.graphs[p.nodes[i].graph].period_us as f64;
                     works.push((self.x[i][*k], p.nodes[i].work_us[j] as f64 / period));
                 }
-                // CPUs of a domain are alike: the first ones are used.
+                // CPUs of a domain are alike: they are numbered by the first of their nodes.
                 if let Some(before) = before {
-                    self.at_most(vec![(used, 1.0), (before, -1.0)], 0.0);
+                    for i in 0..p.nodes.len() {
+                        let mut terms = vec![(self.x[i][*k], 1.0)];
+                        terms.extend((0..i).map(|u| (self.x[u][before], -1.0)));
+                        self.at_most(terms, 0.0);
+                    }
                 }
-                before = Some(used);
+                before = Some(*k);
             }
+            self.w.push(Vec::new());
             for (m, o) in domain.opps.iter().enumerate() {
                 let work = self.column(0.0, f64::INFINITY, false);
+                self.w[j].push(work);
                 works.push((work, -1.0));
-                self.at_most(vec![(work, 1.0), (self.o[j][m], -room(m) * domain.cpus.len() as f64)], 0.0);
+                self.at_most(
+                    vec![(work, 1.0), (self.o[j][m], -room(m) * domain.cpus.len() as f64)],
+                    0.0,
+                );
                 let slower = 1024.0 * o.freq_max.0 as f64 / (domain.capacity * o.freq.0) as f64;
                 self.power.push((work, slower * o.busy_uw as f64 * 1000.0 / NW_IN_UNIT));
             }
@@ -300,12 +311,15 @@ impl<'p> Written<'p> {
             }
             Objective::Slack => {
                 self.program.columns[self.lambda].cost = 1.0;
-                // Of each node's power the integers have rounded up less than a nW.
-                let upper = most_nw as f64 / NW_IN_UNIT - self.program.constant + 1e-9;
-                let power = self.power.clone();
-                self.at_most(power, upper);
+                self.no_more_than(most_nw);
             }
         }
+    }
+
+    /// No more power than that, in nW; of each node's the integers have rounded up less than one.
+    pub(super) fn no_more_than(&mut self, nw: u64) {
+        let power = self.power.clone();
+        self.at_most(power, nw as f64 / NW_IN_UNIT - self.program.constant + 1e-9);
     }
 
     /// Tangents at those deadlines, in µs.
@@ -339,7 +353,9 @@ impl<'p> Written<'p> {
     pub(super) fn config(&self, values: &[f64]) -> Config {
         let on = |column: usize| values.get(column).copied().unwrap_or(0.0);
         let largest = |columns: &mut dyn Iterator<Item = (usize, usize)>| {
-            columns.max_by(|a, b| on(a.1).total_cmp(&on(b.1)).then(b.0.cmp(&a.0))).map_or(0, |(at, _)| at)
+            columns
+                .max_by(|a, b| on(a.1).total_cmp(&on(b.1)).then(b.0.cmp(&a.0)))
+                .map_or(0, |(at, _)| at)
         };
         let place = |i: usize| {
             let n = self.x[i].len();
@@ -349,10 +365,62 @@ impl<'p> Written<'p> {
         };
         let place: Vec<Place> = (0..self.p.nodes.len()).map(place).collect();
         let opp = self.o.iter().enumerate().map(|(j, o)| {
-            let has = place.iter().any(|at| matches!(at, Place::Cpu(c) if self.p.cpus[*c].domain == j));
+            let has =
+                place.iter().any(|at| matches!(at, Place::Cpu(c) if self.p.cpus[*c].domain == j));
             if has { largest(&mut o.iter().copied().enumerate()) } else { 0 }
         });
         Config { opp: opp.collect(), place: place.clone() }
     }
 }
 
+#[cfg(test)]
+impl Written<'_> {
+    /// The values that a deployment has.
+    pub(super) fn point(&self, config: &Config, deadlines: &[f64]) -> Vec<f64> {
+        let p = self.p;
+        let mut values = vec![f64::NAN; self.program.columns.len()];
+        for (j, o) in self.o.iter().enumerate() {
+            o.iter().enumerate().for_each(|(m, o)| values[*o] = f64::from(m == config.opp[j]));
+        }
+        for (i, v) in p.nodes.iter().enumerate() {
+            let part = deadlines[i] / self.deadline(i);
+            for (k, cpu) in p.cpus.iter().enumerate() {
+                let on = f64::from(config.place[i] == Place::Cpu(k));
+                values[self.x[i][k]] = on;
+                values[self.t[i][k]] = on * part;
+                let q = v.budget_us[cpu.domain] as f64 / self.deadline(i);
+                values[self.h[i][k]] = on * q / part.max(1e-9);
+            }
+            for (a, z) in self.z[i].iter().enumerate() {
+                values[*z] = f64::from(config.place[i] == Place::Version(a));
+            }
+        }
+        values[self.lambda] = 1.0;
+        for (j, domain) in p.domains.iter().enumerate() {
+            let here =
+                |i: &usize| matches!(config.place[*i], Place::Cpu(c) if domain.cpus.contains(&c));
+            let work = |i: usize| {
+                p.nodes[i].work_us[j] as f64 / p.graphs[p.nodes[i].graph].period_us as f64
+            };
+            let all: f64 = (0..p.nodes.len()).filter(here).map(work).sum();
+            for (m, work) in self.w[j].iter().enumerate() {
+                values[*work] = if m == config.opp[j] { all } else { 0.0 };
+            }
+        }
+        // What is left follows from those: the least that the rows ask for, until no row asks for more.
+        let open: Vec<usize> = (0..values.len()).filter(|i| values[*i].is_nan()).collect();
+        open.iter().for_each(|i| values[*i] = self.program.columns[*i].lower);
+        for _ in 0..open.len() {
+            for row in &self.program.rows {
+                for (column, by) in row.terms.iter().filter(|(i, by)| *by < 0.0 && open.contains(i))
+                {
+                    let sum: f64 = row.terms.iter().map(|(i, f)| f * values[*i]).sum();
+                    if sum > row.upper {
+                        values[*column] += (sum - row.upper) / -by;
+                    }
+                }
+            }
+        }
+        values
+    }
+}

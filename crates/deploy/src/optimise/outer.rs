@@ -10,7 +10,7 @@
 //! Tangents at the deadlines with the least λ cut off these places and OPPs, so that it ends (Duran and Grossmann 1986; Fletcher and
 //! Leyffer 1994); where rounding of the solver lets the same ones come back, they are forbidden by name.
 
-use super::deadlines::{Until, deployment, spread_until};
+use super::deadlines::{FITS, Until, deployment, spread_until};
 use super::descent::descent;
 use super::linear::{Milp, RATIO, Written};
 use super::{Found, Objective, Problem};
@@ -30,6 +30,8 @@ pub struct Rounds {
 
 /// Programs for one objective.
 const MOST: u32 = 60;
+/// A power is the least where it is so much of itself above a bound, or less: 0.02 %.
+const ENOUGH: u64 = 5_000;
 /// λ is enough where it is so near to its bound.
 const NEAR: f64 = 1e-4;
 
@@ -46,6 +48,9 @@ pub fn outer(
     let mut best = descent(p, Objective::Power).map(|d| d.config);
     let mut written = Written::new(p);
     written.aim(Objective::Power, 0);
+    if let Some(best) = &best {
+        written.no_more_than(p.power_nw(best));
+    }
     let mut bound = p.base_nw;
     let mut seen = Vec::new();
     let nw = |best: &Option<super::Config>| best.as_ref().map_or(u64::MAX, |c| p.power_nw(c));
@@ -71,7 +76,7 @@ pub fn outer(
             written.forbid(&config);
             continue;
         };
-        if spread.lambda <= 1.0 && p.power_nw(&config) < nw(&best) {
+        if spread.lambda <= FITS && p.power_nw(&config) < nw(&best) {
             best = Some(config.clone());
             if near(bound, nw(&best), p) {
                 rounds.whole = true;
@@ -79,7 +84,7 @@ pub fn outer(
             }
         }
         written.cut(&spread.deadline_us);
-        if seen.contains(&config) || spread.lambda <= 1.0 {
+        if seen.contains(&config) || spread.lambda <= FITS {
             written.forbid(&config);
         }
         seen.push(config);
@@ -93,7 +98,7 @@ pub fn outer(
 }
 
 fn near(bound: u64, power: u64, p: &Problem) -> bool {
-    power.saturating_sub(bound) <= 10 + p.nodes.len() as u64 + power / 1_000_000
+    power.saturating_sub(bound) <= 10 + p.nodes.len() as u64 + power / ENOUGH
 }
 
 /// Of all deployments with no more power than this one, one with the least λ.

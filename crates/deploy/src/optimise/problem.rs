@@ -136,8 +136,10 @@ impl Problem {
     /// Errors: a node names a CPU that the platform lacks, or the platform does not know its power.
     pub fn new(dags: &Dags, platform: &Platform, options: Options) -> Result<Problem, InputError> {
         if let Some(domain) = platform.domains.iter().find(|d| d.opps[0].power.0 == 0) {
-            let what = format!("its OPPs of {} have no power: nothing to choose by", domain.cpus[0]);
-            let hint = "a platform file gives power by `power_uw`, or by voltages and a coefficient";
+            let what =
+                format!("its OPPs of {} have no power: nothing to choose by", domain.cpus[0]);
+            let hint =
+                "a platform file gives power by `power_uw`, or by voltages and a coefficient";
             return Err(InputError::new(&platform.name, what).hint(hint));
         }
         let cpus: Vec<Cpu> = platform
@@ -182,7 +184,11 @@ impl Problem {
         Ok(p)
     }
 
-    fn add(&mut self, dag: &risetime_model::dags::Dag, platform: &Platform) -> Result<(), InputError> {
+    fn add(
+        &mut self,
+        dag: &risetime_model::dags::Dag,
+        platform: &Platform,
+    ) -> Result<(), InputError> {
         let order = dag.order().unwrap_or_default();
         let mut number = vec![0; dag.nodes.len()];
         let mut nodes = Vec::new();

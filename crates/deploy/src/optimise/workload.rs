@@ -39,11 +39,13 @@ pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
     let used: Vec<usize> =
         (0..p.cpus.len()).filter(|c| d.config.place.contains(&Place::Cpu(*c))).collect();
     let free = (0..p.cpus.len()).rev().find(|c| !used.contains(c));
-    let mut out = format!("// {}: written by `risetime deploy optimise`\n{{\n  \"tasks\": {{\n", p.name);
+    let mut out =
+        format!("// {}: written by `risetime deploy optimise`\n{{\n  \"tasks\": {{\n", p.name);
     let mut dice = Dice(if let Runs::Drawn { seed, .. } = runs { seed } else { 0 });
     for (i, v) in p.nodes.iter().enumerate() {
         let graph = &p.graphs[v.graph];
-        let behind: Vec<usize> = (0..p.nodes.len()).filter(|b| p.nodes[*b].after.contains(&i)).collect();
+        let behind: Vec<usize> =
+            (0..p.nodes.len()).filter(|b| p.nodes[*b].after.contains(&i)).collect();
         let path = path(p, d, v.graph);
         // What a chain goes through is waited for first: a job ends where its task waits there again.
         let mut before = v.after.clone();
@@ -64,7 +66,8 @@ pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
             Place::Version(a) => {
                 let version = v.versions[a];
                 let cpu = p.cpus[free.or(used.first().copied()).unwrap_or(0)].id.0;
-                let _ = write!(out, "\"cpus\": [{cpu}], \"policy\": \"SCHED_FIFO\", \"priority\": 99");
+                let _ =
+                    write!(out, "\"cpus\": [{cpu}], \"policy\": \"SCHED_FIFO\", \"priority\": 99");
                 (version.work_us, Some(text(&p.devices[version.device].0)))
             }
         };
@@ -78,7 +81,8 @@ pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
                 then.join(", ")
             );
         }
-        let edge = |from: usize, to: usize| text(&format!("{}>{}", p.nodes[from].name, p.nodes[to].name));
+        let edge =
+            |from: usize, to: usize| text(&format!("{}>{}", p.nodes[from].name, p.nodes[to].name));
         let jobs = if runs == Runs::Longest { 1 } else { DRAWN };
         for _ in 0..jobs {
             let percent = match runs {

@@ -72,7 +72,8 @@ impl Workload {
         let attrs = std::iter::once((&task.attr, String::new())).chain(phases()).chain(phases());
         for (Attr { cpus, policy, .. }, place) in attrs {
             let (all_before, before) = (all, deadline);
-            let whole = |c: &Vec<CpuId>| c.len() == platform.nr_cpus() || self.partitions.contains(c);
+            let whole =
+                |c: &Vec<CpuId>| c.len() == platform.nr_cpus() || self.partitions.contains(c);
             all = cpus.as_ref().map_or(all, whole);
             deadline = policy.map_or(deadline, |p| matches!(p, Policy::Deadline { .. }));
             if (deadline && !(all && all_before)) || (before && !all) {

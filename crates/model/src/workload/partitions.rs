@@ -19,7 +19,8 @@ impl<'a> Reader<'a> {
     /// The list of lists, each ascending.
     pub(super) fn partitions(&self, prop: &ObjectProp<'a>) -> Result<Vec<Vec<CpuId>>, InputError> {
         const WHAT: &str = "`global`";
-        let wrong = |value| self.wrong(prop, WHAT, value, "lists of CPU numbers such as [[0], [1, 2]]");
+        let wrong =
+            |value| self.wrong(prop, WHAT, value, "lists of CPU numbers such as [[0], [1, 2]]");
         let Value::Array(list) = &prop.value else { return Err(wrong(&prop.value)) };
         let (mut all, mut taken) = (Vec::new(), BTreeSet::new());
         for item in &list.elements {

@@ -41,7 +41,9 @@ pub fn deploy_optimised(
     let Some(d) = found else {
         let (what, hint) = match proof {
             Proof::Bound { whole: true, solver, .. } => (
-                format!("{name} on {on}: nothing meets these deadlines ({solver} has looked at all of it)."),
+                format!(
+                    "{name} on {on}: nothing meets these deadlines ({solver} has looked at all of it)."
+                ),
                 "Longer deadlines help, shorter runtimes, a smaller --factor, a larger platform.",
             ),
             Proof::Bound { solver, .. } | Proof::None(solver) => (
@@ -100,7 +102,8 @@ fn sure(proof: Proof, power_nw: u64, objective: Objective) -> String {
         Proof::Bound { solver, bound_nw, whole, programs } => {
             let gap = power_nw.saturating_sub(bound_nw) as f64 / bound_nw.max(1) as f64 * 100.0;
             let mut said = match whole {
-                true => format!("{goal}, by {solver}: nothing takes less"),
+                true if programs.is_none() => format!("{goal}, by {solver}: nothing takes less"),
+                true => format!("{goal}, by {solver}: nothing takes less than {} mW", mw(bound_nw)),
                 false => format!(
                     "{goal}, by {solver}, which has not looked at all of it: nothing takes less than {} mW, {gap:.1} % below",
                     mw(bound_nw)
@@ -165,8 +168,10 @@ fn commands(
     };
     if let Some(path) = workload {
         page.paragraph(0, Ink::Strong, "To see it run:");
-        let caps: String =
-            caps.iter().map(|(cpu, khz)| format!(" --set scaling_max_freq.policy{cpu}={khz}")).collect();
+        let caps: String = caps
+            .iter()
+            .map(|(cpu, khz)| format!(" --set scaling_max_freq.policy{cpu}={khz}"))
+            .collect();
         let what = format!(
             "risetime run {} --platform {} --set governor=performance{caps}",
             path.display(),
