@@ -877,7 +877,7 @@ pub(crate) struct DeployOptimise {
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) solver: DeploySolver,
     /// Servers get so many % of what the nodes take at most
-    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(100..=1000))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 105, value_parser = clap::value_parser!(u64).range(100..=1000))]
     pub(crate) factor: u64,
     /// Write what was found as a workload for `risetime run`
     #[arg(long, value_name = "OUT.json", value_parser = file)]

@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
@@ -33,6 +33,7 @@ const PAGES: [&str; 17] = [
     "docs/muqss.md",
     "docs/soft-real-time.md",
     "docs/deploy.md",
+    "docs/optimiser.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",

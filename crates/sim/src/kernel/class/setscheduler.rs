@@ -295,6 +295,9 @@ impl Rq<'_, '_> {
     }
 
     /// What is reserved in the task's root domain (`dl_bw`), and the capacity of its CPUs: an exclusive cpuset's, or all.
+    ///
+    /// DEVIATES(partitions): what a deadline task may reclaim is counted over all CPUs, in the kernel over those of its root domain;
+    /// tasks with `dl-reclaim` in exclusive cpusets get another share of what others leave.
     fn promised(&self, task: TaskId) -> (u64, u64) {
         let (m, t) = (self.m(), self.m().task(task));
         if t.nr_cpus_allowed as usize == m.cpus.len() {
