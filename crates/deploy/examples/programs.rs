@@ -41,9 +41,10 @@ fn json(name: &str, p: &Problem) -> String {
             format!(r#"{{"khz":{},"room_ppm":{},"busy_uw":{}}}"#, o.freq.0, o.room_ppm, o.busy_uw)
         });
         format!(
-            r#"{{"cpus":{},"capacity":{},"used_nw":{},"opps":{opps}}}"#,
+            r#"{{"cpus":{},"capacity":{},"wake_us":{},"used_nw":{},"opps":{opps}}}"#,
             d.cpus.len(),
             d.capacity,
+            d.wake_us,
             d.used_nw
         )
     });

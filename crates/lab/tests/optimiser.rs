@@ -13,13 +13,17 @@ use risetime_model::settings::Value;
 use risetime_sim::Simulator;
 use std::fmt::Write;
 
-const PLATFORM: &str = "odroid-xu4";
 const SECONDS: f64 = 6.0;
 const SETS: u64 = 12;
 
-fn problem(seed: u64, factor_permille: u64, accelerated: u64) -> Problem {
-    let what = DrawnDags { graphs: 2, nodes: (2, 4), percent: 70, accelerated };
-    let platform = Platform::load(PLATFORM).expect("built in");
+/// A platform's name, and what drawn sets take of it: from so many % of a CPU of capacity 1024 on, more with each seed.
+type On = (&'static str, u64, u64);
+const ODROID: On = ("odroid-xu4", 30, 4);
+const RPI4: On = ("rpi4", 50, 0);
+
+fn problem(on: On, seed: u64, factor_permille: u64, accelerated: u64) -> Problem {
+    let what = DrawnDags { graphs: 2, nodes: (2, 4), percent: on.1 + on.2 * seed, accelerated };
+    let platform = Platform::load(on.0).expect("built in");
     let options = optimise::Options { factor_permille };
     Problem::new(&draw_dags(&what, seed), &platform, options).expect("fits")
 }
@@ -32,7 +36,7 @@ struct Came {
     mw: f64,
 }
 
-fn came(p: &Problem, d: &Deployment, runs: Runs, noise: Option<&'static str>) -> Came {
+fn came(on: On, p: &Problem, d: &Deployment, runs: Runs, noise: Option<&'static str>) -> Came {
     let text = workload(p, d, runs);
     // Tests run side by side: a file for each text.
     let sum = text.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
@@ -44,7 +48,7 @@ fn came(p: &Problem, d: &Deployment, runs: Runs, noise: Option<&'static str>) ->
         let khz = domain.opps[*opp].freq.0 as i64;
         set.push((format!("scaling_max_freq.policy{first}"), Value::Int(khz)));
     }
-    let request = Request { set, noise, seconds: Some(SECONDS), ..Request::new(&file, PLATFORM) };
+    let request = Request { set, noise, seconds: Some(SECONDS), ..Request::new(&file, on.0) };
     let experiments = request.experiments().unwrap_or_else(|e| panic!("{e}"));
     let ran = run(&Simulator, &experiments[0], Options::default(), None);
     let result = ran.unwrap_or_else(|e| panic!("{e}")).result;
@@ -65,11 +69,11 @@ fn what_is_promised_is_kept() {
     let mut sets = 0;
     for seed in 0..SETS {
         for (factor, noise) in [(1050, None), (1100, Some("machine"))] {
-            let p = problem(seed, factor, 0);
+            let p = problem(ODROID, seed, factor, 0);
             for objective in [Objective::Power, Objective::Slack] {
                 let Some(found) = exact(&p, objective, 20_000).0 else { continue };
                 let checked = check(&p, &found.deployment).expect("obeys");
-                let came = came(&p, &found.deployment, Runs::Longest, noise);
+                let came = came(ODROID, &p, &found.deployment, Runs::Longest, noise);
                 assert_eq!(
                     (came.due > 100, came.missed),
                     (true, 0),
@@ -89,37 +93,37 @@ fn what_is_promised_is_kept() {
 fn requests_of_a_device_are_in_time() {
     let mut on_device = 0;
     for seed in 0..6 {
-        let p = problem(seed, 1100, 60);
+        let p = problem(ODROID, seed, 1100, 60);
         let Some(found) = exact(&p, Objective::Slack, 20_000).0 else { continue };
         let here = |at: &&optimise::Place| matches!(at, optimise::Place::Version(_));
         on_device += found.deployment.config.place.iter().filter(here).count();
-        let came = came(&p, &found.deployment, Runs::Longest, Some("machine"));
+        let came = came(ODROID, &p, &found.deployment, Runs::Longest, Some("machine"));
         assert_eq!((came.due > 100, came.missed), (true, 0), "{seed}");
     }
     assert!(on_device >= 6, "{on_device}");
 }
 
-/// Execution times from 60 to 130 % of what is declared: budgets run out, and who has used up its own waits for its next period.
+/// Execution times from 80 to 104 % of what is declared: budgets run out, and who has used up its own waits for its next period.
 #[test]
 fn slack_takes_the_misses_away() {
-    let runs = Runs::Drawn { low: 60, high: 130, seed: 1 };
+    let runs = Runs::Drawn { low: 80, high: 104, seed: 1 };
     let mut table = String::from(
-        "set  slack at least   missed of due: least power   with the slack   factor 130\n",
+        "set  slack at least   missed of due: least power   with the slack   factor 110\n",
     );
     let mut missed = [0, 0, 0];
     for seed in 0..SETS {
         let mut came_of = Vec::new();
         let mut slack = 0;
         for (objective, factor) in
-            [(Objective::Power, 1000), (Objective::Slack, 1000), (Objective::Power, 1300)]
+            [(Objective::Power, 1000), (Objective::Slack, 1000), (Objective::Power, 1100)]
         {
-            let p = problem(seed, factor, 0);
+            let p = problem(RPI4, seed, factor, 0);
             let Some(found) = exact(&p, objective, 20_000).0 else { continue };
             let checked = check(&p, &found.deployment).expect("obeys");
             if objective == Objective::Slack {
                 slack = checked.min_slack_ppm();
             }
-            came_of.push(came(&p, &found.deployment, runs, Some("machine")));
+            came_of.push(came(RPI4, &p, &found.deployment, runs, Some("machine")));
         }
         let [a, b, c] = came_of[..] else { continue };
         for (sum, came) in missed.iter_mut().zip([a, b, c]) {
@@ -141,6 +145,6 @@ fn slack_takes_the_misses_away() {
         missed[0], missed[1], missed[2]
     );
     page::holds("optimiser.md", "<!-- misses -->\n```text\n", "```\n", &table);
-    assert!(missed[0] > 0 && missed[1] < missed[0], "{missed:?}");
-    assert_eq!(missed[2], 0);
+    assert!(missed[0] > 0, "{missed:?}");
+    assert_eq!(missed[1..], [0, 0]);
 }

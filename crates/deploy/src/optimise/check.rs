@@ -89,7 +89,11 @@ pub fn check(p: &Problem, d: &Deployment) -> Result<Checked, Vec<String>> {
     let mut done_us: Vec<u64> = vec![0; p.nodes.len()];
     for (i, v) in p.nodes.iter().enumerate() {
         let begins = v.after.iter().map(|a| done_us[*a]).max().unwrap_or(0);
-        done_us[i] = begins.saturating_add(d.deadline_us[i]);
+        let wakes = match place[i] {
+            Place::Cpu(cpu) => p.domains[p.cpus[cpu].domain].wake_us,
+            Place::Version(_) => 0,
+        };
+        done_us[i] = begins.saturating_add(d.deadline_us[i]).saturating_add(wakes);
     }
     let mut slack_ppm = Vec::new();
     for g in &p.graphs {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! least λ   such that   Σ qᵥ/dᵥ ≤ L            on each CPU
-//!                       eᵥ ≥ eᵤ + dᵥ + 1 µs    for each edge u → v: the µs is what rounding dᵥ up may add
+//!                       eᵥ ≥ eᵤ + dᵥ + wake + 1 µs    for each edge u → v: wake is the way out of its CPU's idle state,
+//!                                              the µs what rounding dᵥ up may add
 //!                       e ≤ λ · D              at the end of each graph
 //!                       dᵥ ≥ 100 µs            on a CPU; on a device dᵥ is given
 //! ```
@@ -111,7 +112,11 @@ pub(super) fn deployment(p: &Problem, config: &Config, objective: Objective) -> 
                 };
                 graph.nodes.iter().map(grown).collect::<Vec<u64>>()
             };
-            let fits = |factor: f64| length(p, g, &by(factor)) <= graph.deadline_us;
+            let wake = |(i, us): (&usize, u64)| us + p.wake_us(config.place[*i]);
+            let fits = |factor: f64| {
+                let all: Vec<u64> = graph.nodes.iter().zip(by(factor)).map(wake).collect();
+                length(p, g, &all) <= graph.deadline_us
+            };
             let (mut low, mut high) = (1.0, graph.deadline_us as f64);
             for _ in 0..60 {
                 let middle = 0.5 * (low + high);
@@ -209,9 +214,11 @@ impl<'p> Barrier<'p> {
         for (d, least) in &floors {
             x[*d] = x[*d].max(2.0 * least);
         }
+        let least_wake = p.domains.iter().map(|d| d.wake_us).min().unwrap_or(0);
+        let wake = |i: usize| 1.0 + places[i].map_or(least_wake, |at| p.wake_us(at)) as f64;
         let (mut lines, mut last) = (Vec::new(), 0.0f64);
         for i in 0..p.nodes.len() {
-            let given = own[i].map_or_else(|given| given, |d| x[d] + 1.0 / unit(i));
+            let given = own[i].map_or_else(|given| given, |d| x[d] + wake(i) / unit(i));
             let before = p.nodes[i].after.iter().map(|a| x[ends + a]).fold(0.0, f64::max);
             x.push(before + given + 0.01);
             last = last.max(x[ends + i]);
@@ -221,7 +228,7 @@ impl<'p> Barrier<'p> {
                 let constant = match own[i] {
                     Ok(d) => {
                         terms.push((d, -1.0));
-                        -1.0 / unit(i)
+                        -wake(i) / unit(i)
                     }
                     Err(given) => -given,
                 };

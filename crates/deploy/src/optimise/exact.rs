@@ -149,7 +149,7 @@ impl<'p> Search<'p> {
         let v = &p.nodes[i];
         let mut ways: Vec<(u64, Place)> = Vec::new();
         for (j, domain) in p.domains.iter().enumerate() {
-            let longest = self.longest[i];
+            let longest = self.longest[i].saturating_sub(domain.wake_us);
             if longest < super::problem::PERIOD_MIN_US {
                 continue;
             }
@@ -179,7 +179,8 @@ impl<'p> Search<'p> {
             partly.nw += nw;
             match place {
                 Place::Cpu(c) => {
-                    let needs = v.budget_us[p.cpus[c].domain] * 1_000_000 / self.longest[i];
+                    let longest = self.longest[i].saturating_sub(p.wake_us(place)).max(1);
+                    let needs = v.budget_us[p.cpus[c].domain] * 1_000_000 / longest;
                     let was = std::mem::replace(&mut partly.used[c], true);
                     partly.left[c] -= needs;
                     self.go(opp, at + 1, partly);

@@ -42,7 +42,10 @@ pub(super) fn proportional(p: &Problem) -> Vec<u64> {
         let graph = &p.graphs[p.nodes[i].graph];
         let path = (graph.deadline_us - longest[i]).saturating_add(own[i]);
         let spare = graph.deadline_us.saturating_sub(graph.nodes.len() as u64);
-        u64::try_from(u128::from(spare) * u128::from(own[i]) / u128::from(path.max(1))).unwrap_or(0)
+        let wake = p.domains.iter().map(|d| d.wake_us).max().unwrap_or(0);
+        let part = u64::try_from(u128::from(spare) * u128::from(own[i]) / u128::from(path.max(1)))
+            .unwrap_or(0);
+        part.saturating_sub(wake)
     };
     (0..n).map(room).collect()
 }

@@ -6,7 +6,7 @@
 //! t[v,k]  x · d/D      h[v,k]  x · q/d     e[v]  when v is done, in D      W[j,m]  o · work of j in each µs
 //!
 //! Σₖ x + Σₐ z = 1     Σₘ o = 1     Σᵥ h ≤ Σₘ L·o     Σₘ W = Σ x·w/T     W ≤ (CPUs of j)·L·o     100/D·x ≤ t ≤ x
-//! e[v] ≥ e[u] + Σₖ (t + x/D) + r[v]        r[v] ≥ Σ z·runtime/D of the device − (1 − z[v,a]) · (all of that device)/D
+//! e[v] ≥ e[u] + Σₖ (t + x·(wake + 1 µs)/D) + r[v]        r[v] ≥ Σ z·runtime/D of the device − (1 − z[v,a]) · (all of that device)/D
 //! h ≥ q/D · (2x/τ − t/τ²)                  a tangent of the hyperbola h·t = x·q/D at t = τ: the only thing that is not exact
 //! ```
 //!
@@ -281,7 +281,8 @@ impl<'p> Written<'p> {
             }
             let mut own: Vec<(usize, f64)> = vec![(response, 1.0), (ends[i], -1.0)];
             own.extend(self.t[i].iter().map(|t| (*t, 1.0)));
-            own.extend(self.x[i].iter().map(|x| (*x, 1.0 / d)));
+            let wake = |k: usize| 1.0 + p.wake_us(Place::Cpu(k)) as f64;
+            own.extend(self.x[i].iter().enumerate().map(|(k, x)| (*x, wake(k) / d)));
             match v.after.is_empty() {
                 true => self.at_most(own, 0.0),
                 false => {

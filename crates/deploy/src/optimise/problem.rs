@@ -113,6 +113,8 @@ pub struct Island {
     pub capacity: u64,
     /// By frequency.
     pub opps: Vec<OppOf>,
+    /// At most from a wakeup until an idle CPU runs, in µs: its deepest idle state's exit latency.
+    pub wake_us: u64,
     /// What a CPU takes more, in nW, where there is a node on it and none runs.
     pub used_nw: u64,
 }
@@ -165,6 +167,7 @@ impl Problem {
                 cpus: (0..cpus.len()).filter(own).collect(),
                 capacity: cap,
                 opps: d.opps.iter().map(opp).collect(),
+                wake_us: d.idle.iter().map(|s| s.exit_latency.0.div_ceil(1000)).max().unwrap_or(0),
                 used_nw: 1000 * idle.saturating_sub(deepest),
             });
         }
@@ -264,12 +267,21 @@ impl Problem {
             + devices.map(|d| self.devices[d].1).sum::<u64>()
     }
 
+    /// At most from a wakeup until a CPU that idles runs there, in µs.
+    pub(super) fn wake_us(&self, place: Place) -> u64 {
+        match place {
+            Place::Cpu(cpu) => self.domains[self.cpus[cpu].domain].wake_us,
+            Place::Version(_) => 0,
+        }
+    }
+
     /// The least time that `node` takes anywhere, in µs: its budget on a CPU with nothing else, or its time on a device.
     pub(super) fn shortest_us(&self, node: usize) -> u64 {
         let v = &self.nodes[node];
         let best = |j: usize| {
             let room = self.domains[j].opps.iter().map(|o| o.room_ppm).max().unwrap_or(0);
-            (v.budget_us[j] * 1_000_000).checked_div(room).unwrap_or(u64::MAX).max(PERIOD_MIN_US)
+            let alone = (v.budget_us[j] * 1_000_000).checked_div(room).unwrap_or(u64::MAX);
+            alone.max(PERIOD_MIN_US).saturating_add(self.domains[j].wake_us)
         };
         let on_cpus = (0..self.domains.len()).map(best);
         let on_devices = v.versions.iter().map(|a| a.runtime_us);

@@ -3,11 +3,12 @@
 use risetime_deploy::optimise::{DrawnDags, Options, Problem, draw_dags};
 use risetime_model::Platform;
 
-/// Their names and numbers: on the ODROID-XU4 and, of one kind of CPU, on the Raspberry Pi 4, some with a device: SCIP takes up to minutes for each.
+/// Their names and numbers: on the ODROID-XU4 some with a device: SCIP takes up to minutes for each.
 pub(crate) fn cases() -> Vec<(String, Problem)> {
     let mut all = Vec::new();
-    for (platform, seeds) in [("odroid-xu4", 0..9), ("rpi4", 12..13)] {
-        for seed in seeds {
+    let platform = "odroid-xu4";
+    {
+        for seed in 0..6 {
             let what = DrawnDags {
                 graphs: 1 + seed as usize % 2,
                 nodes: (2, 3),

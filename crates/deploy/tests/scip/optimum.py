@@ -62,7 +62,7 @@ def written(p, most_mw=None):
             m.addCons(z[i][a] <= asked[device])
     for i, v in enumerate(nodes):
         unit = p["graphs"][v["graph"]]["deadline_us"]
-        own = deadline[i] + quicksum(x[i]) * (1 / unit)
+        own = deadline[i] + quicksum(x[i][k] * ((1 + domains[j]["wake_us"]) / unit) for k, j in enumerate(cpus))
         for before in [done[a] for a in v["after"]] or [0]:
             m.addCons(done[i] >= before + own)
     for g in p["graphs"]:
