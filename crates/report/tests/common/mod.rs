@@ -474,6 +474,7 @@ pub(crate) fn workload() -> Workload {
         places: Default::default(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
+        partitions: Vec::new(),
         jobs: Vec::new(),
         start_at: StartAt::Creation,
     }
