@@ -347,6 +347,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 calibration: None,
                 jobs: Vec::new(),
                 hotplug,
+                partitions: Vec::new(),
                 without_effect: Vec::new(),
                 doubts: Vec::new(),
                 places: Default::default(),
