@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 test verify spread bench lint golden doc fmt clean
+.PHONY: help demo vm kernel-hz1000 test verify spread scip bench lint golden doc fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -30,6 +30,12 @@ verify: vm ## boot verify's whole set on a real kernel (half an hour), and recor
 
 spread: vm ## verify's whole set as figures over 16 start phases (hours the first time; goes on where it stopped)
 	@$(CARGO) run --release --locked --quiet -- verify --all --mode spread || [ $$? -eq 1 ]
+
+# Not part of `test`: SCIP comes as a Python package of 160 MB. What it said is recorded, and judged by each test run.
+scip: ## ask SCIP for the optimiser's optima again (python3 with pyscipopt)
+	@python3 -c 'import pyscipopt' || { echo "make scip: NOT RUN: python3 -m pip install pyscipopt" >&2; exit 3; }
+	@$(CARGO) run --release --locked --quiet -p risetime-deploy --example programs | python3 crates/deploy/tests/scip/optimum.py > crates/deploy/tests/scip/optima.csv
+	@$(CARGO) test --locked -p risetime-deploy --test scip
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

@@ -208,6 +208,16 @@ fn file(name: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// `LOW-HIGH` in %.
+fn percents(text: &str) -> Result<(u64, u64), String> {
+    let wanted =
+        || "wanted two whole numbers from 1 to 1000, the lower one first: 60-100".to_string();
+    let number = |s: &str| s.parse().ok().filter(|n| (1..=1000).contains(n)).ok_or_else(wanted);
+    let (low, high) = text.split_once('-').ok_or_else(wanted)?;
+    let (low, high) = (number(low)?, number(high)?);
+    if low <= high { Ok((low, high)) } else { Err(wanted()) }
+}
+
 fn picture(name: &str) -> Result<Picture, String> {
     let path = PathBuf::from(name);
     match path.extension().and_then(|e| e.to_str()) {
@@ -859,6 +869,11 @@ pub(crate) enum Deploy {
         after_long_help = "Examples:\n  risetime deploy convert taskset.yml --scheduler rm > set.json\n  risetime deploy convert system.yml > my-soc.toml\n      what is read, and what of it has no effect: docs/task-sets.md"
     )]
     Convert(DeployConvert),
+    /// Put graphs of real-time functions on CPUs, frequencies and devices at the least power; exit code 1: none was found
+    #[command(
+        after_long_help = "Example:\n  risetime deploy optimise vision.toml --platform odroid-xu4 --objective slack --workload vision.json\n      what a file says, and which program is solved: docs/optimiser.md"
+    )]
+    Optimise(DeployOptimise),
 }
 
 #[derive(Args, Debug)]
@@ -976,6 +991,54 @@ fn utilisation(text: &str) -> Result<f64, String> {
         Ok(u) if u > 0.0 && u <= 1000.0 => Ok(u),
         _ => Err("wanted a number above 0, such as 2.5".into()),
     }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeployOptimise {
+    /// The graphs (.toml)
+    #[arg(add = complete::anything())]
+    pub(crate) file: String,
+    /// A built-in platform or a platform file
+    #[arg(long, short, value_name = "P", add = complete::platform())]
+    pub(crate) platform: String,
+    /// What is best: the least power, or of all with the least power the one with the largest least slack
+    #[arg(long, value_enum, default_value = "power")]
+    pub(crate) objective: DeployObjective,
+    /// Who looks for it
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) solver: DeploySolver,
+    /// Servers get so many % of what the nodes take at most
+    #[arg(long, value_name = "PERCENT", default_value_t = 105, value_parser = clap::value_parser!(u64).range(100..=1000))]
+    pub(crate) factor: u64,
+    /// Write what was found as a workload for `risetime run`
+    #[arg(long, value_name = "OUT.json", value_parser = file)]
+    pub(crate) workload: Option<PathBuf>,
+    /// In the workload, jobs take from so many to so many % of what they take at most, drawn for each
+    #[arg(long, value_name = "LOW-HIGH", requires = "workload", value_parser = percents)]
+    pub(crate) runs: Option<(u64, u64)>,
+    /// For what is drawn
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "runs")]
+    pub(crate) seed: u64,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeployObjective {
+    Power,
+    Slack,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeploySolver {
+    /// exact, for up to 8 nodes; else highs where it is built in; else descent
+    Auto,
+    /// Deadlines by work, the largest node where it takes least, domains slower one by one
+    Greedy,
+    /// From there downhill
+    Descent,
+    /// Every deployment, but for those that cannot be the best
+    Exact,
+    /// Linear programs, solved by HiGHS (`cargo build --features highs`)
+    Highs,
 }
 
 #[derive(Args, Debug)]

@@ -10,6 +10,8 @@ mod complete;
 mod demo;
 mod deploy;
 mod explain;
+#[cfg(feature = "highs")]
+mod highs;
 mod history;
 mod library;
 mod output;

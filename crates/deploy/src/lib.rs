@@ -5,6 +5,7 @@
 //! generate ──> [Task]  ──  on a CPU: its work takes so long there  ──> [Load]
 //!                                                                        │ admit: a test each, with its source
 //!              [Place] <── partition: which CPU, by first, best or worst fit ┘
+//! graphs ──> optimise ──> CPU, frequency and deadline of each node, at the least power
 //! needs of a file ──> plan ──> CPU masks and attributes of each task, or who has no place, and why
 //! ```
 //!
@@ -17,6 +18,7 @@ mod dice;
 mod draws;
 mod generate;
 pub mod graph;
+pub mod optimise;
 mod partition;
 pub mod plan;
 mod set;

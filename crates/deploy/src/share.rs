@@ -58,6 +58,13 @@ impl Share {
         all.into_iter().fold(Share::NONE, Share::plus)
     }
 
+    /// In millionths of a CPU. Rounding: up.
+    pub fn per_million(self) -> u64 {
+        let whole = self.num / self.den * 1_000_000;
+        let part = (self.num % self.den * 1_000_000).div_ceil(self.den);
+        (whole + part).try_into().unwrap_or(u64::MAX)
+    }
+
     /// As a number, for a reader and for bounds that are no fractions.
     pub fn as_f64(self) -> f64 {
         self.num as f64 / self.den as f64

@@ -4,6 +4,7 @@
 //! *does* is known only to the backend that carries it out; here it has a name, a unit, a
 //! range and a document ([`settings`]).
 
+pub mod dags;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
@@ -20,6 +21,7 @@ mod toml_in;
 pub mod workload;
 mod yaml_in;
 
+pub use dags::Dags;
 pub use experiment::{Experiment, micros, parse_micros};
 pub use input::{meant, nearest};
 pub use needs::Needs;

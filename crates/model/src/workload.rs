@@ -11,7 +11,7 @@
 //!            lock, unlock, wait, signal, broad, sync, suspend, resume, barrier
 //!            sem_wait, sem_post (rt-app has no semaphores)
 //! taskgroups what the groups that tasks name may do ([`TaskGroup`]; not rt-app's)
-//! global     duration, default_policy, calibration, mem_buffer_size, io_device; more is
+//! global     partitions (CPUs of exclusive cpusets; not rt-app's), duration, default_policy, calibration, mem_buffer_size, io_device; more is
 //!            accepted without effect
 //! ```
 //!
@@ -42,6 +42,7 @@ mod job;
 mod json;
 mod objects;
 mod omitted;
+mod partitions;
 mod policy;
 mod qos;
 mod read;
@@ -104,6 +105,8 @@ pub struct Workload {
     pub sessions: Vec<HintSession>,
     /// CPUs that go and come, by time.
     pub hotplug: Vec<Hotplug>,
+    /// Exclusive cpusets, each a root domain: deadlines are guaranteed on the CPUs of one. Empty: all CPUs are one.
+    pub partitions: Vec<Vec<CpuId>>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
     pub without_effect: Vec<String>,
     /// What is allowed and likely meant otherwise, each at its place: ms for µs.

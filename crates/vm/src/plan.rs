@@ -359,6 +359,10 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
 
 /// Errors: a task asks for what only the simulator has.
 fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
+    if !workload.partitions.is_empty() {
+        let what = "`global.partitions`: the agent makes no cpusets yet";
+        return Err(InputError::new(&workload.name, what).hint("run it with --backend sim"));
+    }
     type Asks = fn(&workload::Attr) -> bool;
     let unknown: [(Asks, &str); 4] = [
         (

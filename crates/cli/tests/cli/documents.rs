@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 22] = [
+const PAGES: [&str; 23] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
@@ -38,6 +38,7 @@ const PAGES: [&str; 22] = [
     "docs/real-time-schedulers.md",
     "docs/task-sets.md",
     "docs/admission.md",
+    "docs/optimiser.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",

@@ -25,6 +25,7 @@ impl Workload {
         let mut bound = self.clone();
         for task in bound.tasks.iter_mut().chain(&mut bound.forked) {
             self.check_cpus(task, platform)?;
+            self.check_partitions(task, platform)?;
             take_back_cpus(task, platform);
             self.check_deadline(task, platform)?;
         }
@@ -109,14 +110,17 @@ impl Workload {
         let attrs = std::iter::once((&task.attr, String::new())).chain(phases()).chain(phases());
         for (Attr { cpus, policy, .. }, place) in attrs {
             let (all_before, before) = (all, deadline);
-            all = cpus.as_ref().map_or(all, |c| c.len() == platform.nr_cpus());
+            let whole =
+                |c: &Vec<CpuId>| c.len() == platform.nr_cpus() || self.partitions.contains(c);
+            all = cpus.as_ref().map_or(all, whole);
             deadline = policy.map_or(deadline, |p| matches!(p, Policy::Deadline { .. }));
             if (deadline && !(all && all_before)) || (before && !all) {
                 return Err(InputError::new(
                     self.place_of(&task.comm, &format!("task `{}`{place}", task.comm)),
                     "SCHED_DEADLINE with `cpus` that leave some out: the kernel guarantees \
                      deadlines on all CPUs together and refuses this",
-                ));
+                )
+                .hint("CPUs of an exclusive cpuset are guaranteed apart: `global.partitions`"));
             }
         }
         Ok(())

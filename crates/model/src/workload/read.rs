@@ -110,6 +110,7 @@ impl Workload {
             jobs: parts.jobs,
             sessions: parts.sessions,
             hotplug: parts.hotplug,
+            partitions: parts.partitions,
             without_effect: parts.without_effect,
             doubts,
             places: parts.places,
@@ -156,6 +157,7 @@ struct Parts {
     duration: Option<Span>,
     calibration: Option<CpuId>,
     hotplug: Vec<Hotplug>,
+    partitions: Vec<Vec<CpuId>>,
     without_effect: Vec<String>,
     places: BTreeMap<String, String>,
     groups: group::Groups,
@@ -275,6 +277,7 @@ impl<'a> Reader<'a> {
                 "default_policy" => parts.policy = self.policy(prop, "`global`")?,
                 "calibration" => self.calibration(prop, parts)?,
                 "hotplug" => parts.hotplug = self.hotplug(prop)?,
+                "partitions" => parts.partitions = self.partitions(prop)?,
                 "io_device" | "mem_buffer_size" => self.io(prop, &mut parts.shared)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
                     // What is switched off has none anywhere.
@@ -290,6 +293,7 @@ impl<'a> Reader<'a> {
                             "hotplug",
                             "io_device",
                             "mem_buffer_size",
+                            "partitions",
                         ];
                         known.extend(events::GLOBAL_WITHOUT_EFFECT.iter().map(|(name, _)| *name));
                         return Err(self.unknown(prop, "`global`: ", key, &known));

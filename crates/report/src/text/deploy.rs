@@ -120,7 +120,7 @@ fn placed(page: &mut Page<'_>, plan: &Plan, platform: &Platform) {
 }
 
 /// What the kernel keeps of a task's name, 15 bytes, as a word of the shell.
-fn comm(name: &str) -> String {
+pub(super) fn comm(name: &str) -> String {
     let mut kept = name;
     while kept.len() > 15 {
         kept = kept.char_indices().next_back().map_or("", |(end, _)| &kept[..end]);
@@ -133,6 +133,6 @@ fn comm(name: &str) -> String {
 }
 
 /// Its cgroup: a root domain of that CPU alone.
-fn group(cpu: CpuId) -> String {
+pub(super) fn group(cpu: CpuId) -> String {
     format!("/sys/fs/cgroup/rt-cpu{}", cpu.0)
 }

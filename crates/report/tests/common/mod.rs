@@ -473,6 +473,7 @@ pub(crate) fn workload() -> Workload {
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
         sessions: Vec::new(),
+        partitions: Vec::new(),
         jobs: Vec::new(),
         start_at: StartAt::Creation,
     }

@@ -346,6 +346,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 jobs: Vec::new(),
                 sessions: Vec::new(),
                 hotplug,
+                partitions: Vec::new(),
                 without_effect: Vec::new(),
                 doubts: Vec::new(),
                 places: Default::default(),

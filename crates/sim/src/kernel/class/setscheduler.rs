@@ -26,7 +26,7 @@ use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
 use risetime_kernel::uclamp::{Uclamp, UclampRq};
-use risetime_kernel::units::{Span, TaskId};
+use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, Why};
@@ -288,7 +288,7 @@ impl Rq<'_, '_> {
             .filter(|dl| t.sched.class() == Class::Deadline || dl.inactive_timer.is_some());
         let had = had.map_or(0, |dl| dl.bw);
         let limit = self.m().cpus[0].dl.max_bw;
-        let (total, capacity) = (self.m().classes.total_bw, self.m().classes.total_capacity);
+        let (total, capacity) = self.promised(task);
         let limited = self.m().sysctls.rt.runtime.is_some();
         if limited && dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
@@ -322,6 +322,19 @@ impl Rq<'_, '_> {
             self.reserve_bw(new.bw);
         }
         Ok(())
+    }
+
+    /// What is reserved in the task's root domain (`dl_bw`), and the capacity of its CPUs: an exclusive cpuset's, or all.
+    ///
+    /// DEVIATES(partitions): what a deadline task may reclaim is counted over all CPUs, in the kernel over those of its root domain;
+    /// tasks with `dl-reclaim` in exclusive cpusets get another share of what others leave.
+    fn promised(&self, task: TaskId) -> (u64, u64) {
+        let (m, t) = (self.m(), self.m().task(task));
+        if t.nr_cpus_allowed as usize == m.cpus.len() {
+            return (m.classes.total_bw, m.classes.total_capacity);
+        }
+        let own = m.cpus.iter().enumerate().filter(|(c, _)| t.allowed.contains(CpuId(*c as u32)));
+        own.fold((0, 0), |(bw, capacity), (_, c)| (bw + c.dl.this_bw, capacity + c.capacity.0))
     }
 
     /// `__setparam_dl` and `switched_to_dl`.

@@ -1,0 +1,97 @@
+//! Graphs of real-time functions on CPUs of several kinds: where each goes, how fast each domain runs, by when each function is
+//! done, at the least power.
+//!
+//! ```text
+//! graphs, platform, factor ──> Problem        work and budget of each node by domain, room and power of each OPP
+//!                                 │
+//!        greedy, descent, exact, outer  ───┴──> Config      an OPP for each domain, a CPU or a device for each node
+//!                                        │ deadlines: the convex part, given all that is whole
+//!                                        v
+//!                                   Deployment ──> check: integers alone, knows none of the others
+//!                                        └──────> workload: rt-app's JSON under SCHED_DEADLINE
+//! ```
+//!
+//! The program is written out in docs/optimiser.md; the letters in comments are that page's. What is whole (places, OPPs) is
+//! searched for, the rest is a convex problem in the nodes' deadlines. After T. Cucinotta, A. Amory, G. Ara, F. Paladino and
+//! M. Di Natale, "Multi-criteria optimization of real-time DAGs on heterogeneous platforms under P-EDF", ACM TECS 2023.
+
+mod check;
+mod deadlines;
+mod descent;
+mod drawn;
+mod exact;
+mod greedy;
+mod linear;
+mod outer;
+mod problem;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use check::{Checked, check};
+pub use deadlines::{Spread, spread};
+pub use descent::descent;
+pub use drawn::{DrawnDags, draw_dags};
+pub use exact::exact;
+pub use greedy::greedy;
+pub use linear::{Column, Linear, Milp, Row, Solved};
+pub use outer::{Rounds, outer};
+pub use problem::{Cpu, Graph, Island, OppOf, Options, Problem, Version, Vertex};
+pub use workload::{Runs, workload};
+
+/// What is to be least, or most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// The power; how long before its deadline a graph is done, nobody cares.
+    Power,
+    /// The power, and of all that take as much the least relative slack as large as it can be.
+    Slack,
+}
+
+/// Where a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// On this one of [`Problem::cpus`].
+    Cpu(usize),
+    /// This one of its [`Vertex::versions`].
+    Version(usize),
+}
+
+/// All that is whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// By domain, of [`Island::opps`]; 0 where nothing is.
+    pub opp: Vec<usize>,
+    /// By node.
+    pub place: Vec<Place>,
+}
+
+impl Config {
+    /// The lowest OPP for each domain without nodes.
+    fn idle_slowest(&mut self, p: &Problem) {
+        for (j, domain) in p.domains.iter().enumerate() {
+            let here = |at: &Place| matches!(at, Place::Cpu(c) if domain.cpus.contains(c));
+            if !self.place.iter().any(here) {
+                self.opp[j] = 0;
+            }
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// OPPs and places.
+    pub config: Config,
+    /// By node, in µs from when all that it waits for is done: its relative deadline, and the period of its server.
+    pub deadline_us: Vec<u64>,
+}
+
+/// What a solver found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The best of them.
+    pub deployment: Deployment,
+    /// In nW: no deployment of this model takes less. The same as that of `deployment`: it is the least.
+    pub bound_nw: u64,
+}
