@@ -82,7 +82,7 @@ fn entries(entries: &[Entry]) -> Vec<(String, String)> {
 enum Noun {
     Platform(Platform),
     Policy(Policy),
-    Workload(Workload),
+    Workload(Box<Workload>),
     Study(Study),
 }
 
@@ -102,7 +102,7 @@ fn load(name: &str) -> Result<Noun, InputError> {
         return Study::load(name).map(Noun::Study);
     }
     if builtin(library::workloads(), name) || name.ends_with(".json") {
-        return Workload::load(name).map(Noun::Workload);
+        return Workload::load(name).map(Box::new).map(Noun::Workload);
     }
     if !name.ends_with(".toml") && !name.contains('/') {
         let all =

@@ -93,7 +93,6 @@ pub fn workloads() -> Vec<Entry> {
     const ALL: [(&str, &str); 37] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
-        ("hinted", include_str!("../../../workloads/hinted.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
@@ -128,6 +127,7 @@ pub fn workloads() -> Vec<Entry> {
         ("video-playback-aligned", include_str!("../../../workloads/video-playback-aligned.json")),
         ("short-timeout", include_str!("../../../workloads/short-timeout.json")),
         ("game", include_str!("../../../workloads/game.json")),
+        ("hinted", include_str!("../../../workloads/hinted.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {

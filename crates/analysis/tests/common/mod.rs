@@ -186,7 +186,9 @@ impl Trace {
     }
     /// Cooling leaves `mhz` to `cpu`'s domain.
     pub(crate) fn cooling(self, cpu: u32, mhz: u64) -> Trace {
-        self.event(Event::Cooling { cpu: CpuId(cpu), max: KHz(mhz * 1000), zone: 0 })
+        let (cpu, max) = (CpuId(cpu), KHz(mhz * 1000));
+        let limits = Event::CpuFrequencyLimits { cpu, min: KHz(0), max };
+        self.event(limits).event(Event::Cooling { cpu, max, zone: 0 })
     }
     pub(crate) fn misfit(self, cpu: u32, task: Option<TaskId>) -> Trace {
         self.event(Event::Misfit { cpu: CpuId(cpu), task })

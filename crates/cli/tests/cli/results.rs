@@ -736,7 +736,7 @@ fn names_are_completed() {
         (&["run", "rampup", "--platform", "my-"], "my-soc.toml"),
         (&["run", "rampup", "--policy", "linux-6.12"], "linux-6.12"),
         (&["run", "rampup", "--policy", "linux-6.8+rate"], "linux-6.8+rate_limit_us="),
-        (&["compare", "rampup", "--set", "scaling_max"], "scaling_max_freq="),
+        (&["compare", "rampup", "--set", "scaling_min"], "scaling_min_freq="),
         (&["sweep", "rampup-b"], "rampup-beside"),
         (&["advise", "rampup", "--platform", "pix"], "pixel6"),
         (&["explain", "rampup", "--policy", "linux-6.12"], "linux-6.12"),

@@ -129,9 +129,13 @@ impl Recorded {
     }
 }
 
-/// `was` with what a kernel has of its own, and what only a reader looks at, as `wanted` has it.
+/// `was` with what a kernel has of its own, what none is told of (kinds of work, which recordings have not), and what only
+/// a reader looks at, as `wanted` has it.
 fn as_asked(was: &Platform, wanted: &Platform) -> Platform {
+    let mut domains = was.domains.clone();
+    domains.iter_mut().zip(&wanted.domains).for_each(|(d, w)| d.work.clone_from(&w.work));
     Platform {
+        domains,
         hz: wanted.hz,
         about: wanted.about.clone(),
         sources: wanted.sources.clone(),

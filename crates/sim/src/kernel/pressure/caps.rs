@@ -194,7 +194,7 @@ impl Source for Interfaces {
                 unit: "ms",
                 range: Range::Int(0, 1_000_000),
                 default: Default::Unset,
-                home: Home::Patched(None, Neutral::Any),
+                home: Home::Patched(None, Neutral::None),
             },
         ];
         PARAMS
