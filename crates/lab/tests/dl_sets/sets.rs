@@ -6,6 +6,7 @@
 //! counted   from 200 ms on: jobs, lateness, migrations; energy is that of the whole run
 //! ```
 
+use risetime_analysis::compare::Estimate;
 use risetime_analysis::{Options, RunResult};
 use risetime_deploy::{Drawn, Periods, Task, Utilisations};
 use risetime_kernel::units::{Instant, Span};
@@ -157,4 +158,38 @@ pub(crate) fn outcome(e: &Experiment, set: &[Task]) -> Option<Outcome> {
         all.late_periods = all.late_periods.max(worst / (task.period.0 as f64 / 1e6));
     }
     Some(all)
+}
+
+/// The outcome of each set under each policy.
+pub(crate) fn under(draw: &Draw, policies: &[&str]) -> Vec<Vec<Option<Outcome>>> {
+    let platform = Arc::new(Platform::load(draw.platform).expect("built in"));
+    let mut all = Vec::new();
+    for &percent in draw.percents {
+        for seed in 1..=draw.seeds {
+            let set = set(&platform, draw, percent, seed);
+            let one = |policy: &&str| {
+                outcome(&experiment(&platform, &set, draw.work, &format!("{BASE}{policy}")), &set)
+            };
+            all.push(policies.iter().map(one).collect());
+        }
+    }
+    all
+}
+
+/// Median and interval of what `b` has more than `a`, in %, of sets that both took; `None`: there are none.
+pub(crate) fn more(
+    all: &[Vec<Option<Outcome>>],
+    a: usize,
+    b: usize,
+    of: fn(&Outcome) -> f64,
+) -> Option<Estimate> {
+    let percent = all.iter().filter_map(|set| {
+        let (a, b) = (of(set[a].as_ref()?), of(set[b].as_ref()?));
+        (a > 0.0).then_some(100.0 * (b / a - 1.0))
+    });
+    Estimate::of(percent)
+}
+
+pub(crate) fn energy(o: &Outcome) -> f64 {
+    o.energy_mj
 }
