@@ -128,6 +128,16 @@ impl Env {
 }
 
 impl Rq<'_, '_> {
+    /// `sched_balance_update_blocked_averages` of a CPU that is looked at by itself. While a real-time task keeps it, nothing
+    /// else ages what fair tasks wait with, and makes the governor look.
+    fn update_blocked_averages(&mut self) {
+        self.update_blocked_groups();
+        if self.update_cfs_rq() {
+            self.trace_cfs();
+            self.cpufreq_update_util();
+        }
+    }
+
     /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
     /// something is left.
     fn update_nohz_stats(&mut self) -> bool {
@@ -188,7 +198,7 @@ impl Kernel<'_> {
         }
         self.nohz_balancer_kick(cpu);
         if self.m.jiffies() >= self.m.cpu(cpu).next_balance {
-            self.rq(cpu).update_blocked_groups();
+            self.rq(cpu).update_blocked_averages();
             self.sched_balance_domains(cpu, When::Busy);
         }
     }
@@ -197,12 +207,7 @@ impl Kernel<'_> {
     pub(crate) fn balance_on_own_tick(&mut self, cpu: CpuId) {
         let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance && self.m.muqss.is_none();
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {
-            // `sched_balance_update_blocked_averages`
-            self.rq(cpu).update_blocked_groups();
-            if self.rq(cpu).update_cfs_rq() {
-                self.rq(cpu).trace_cfs();
-                self.rq(cpu).cpufreq_update_util();
-            }
+            self.rq(cpu).update_blocked_averages();
             self.sched_balance_domains(cpu, When::Idle);
         }
     }
