@@ -201,7 +201,7 @@ fn a_permanent_limit_is_another_capacity_at_another_frequency() {
         ("scaling_max_freq_until_ms", Value::Int(3000)),
         ("user_pressure", name("permanent")),
     ];
-    // The OPP below 1500 MHz is 1284 MHz... of 3204: what is left is rounded down.
+    // 1500 of 3204 MHz: what is left is rounded down.
     let after = run("m1", BUSY, "linux-7.2", &set, 2500);
     let (c, d) = (after.m.cpu(CpuId(7)), after.m.domain_of(CpuId(7)));
     let left = 1024 * d.max.0 / 3_204_000;
