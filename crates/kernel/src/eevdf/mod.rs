@@ -602,9 +602,11 @@ impl CfsRq {
         earlier(entity.deadline, until)
     }
 
-    /// Takes the running entity off the CPU, back into the tree. Source: `put_prev_entity`.
+    /// Takes the running entity off the CPU, back into the tree; whose turn is over by that time is off it.
+    /// Source: `put_prev_entity`.
     pub fn put_prev(&mut self) {
         self.update_curr();
+        self.need_resched = false;
         if let Some(prev) = self.curr.take() {
             self.insert(prev);
         }

@@ -156,6 +156,7 @@ impl Rq<'_, '_> {
         let on_rq = m.groups.rq(cpu, g).se.on_rq;
         if m.groups.nested && on_rq {
             self.queue_mut(above).reweight(g, load);
+            self.turn_over_by_then(above);
         }
         let m = self.parts();
         let se = &mut m.groups.rq_mut(cpu, g).se;
@@ -546,6 +547,7 @@ impl Rq<'_, '_> {
         let cfs = &mut self.c().cfs;
         if cfs.get(task).is_some_and(|e| e.load != load) {
             cfs.reweight(task, load);
+            self.turn_over_by_then(GroupId::ROOT);
         }
     }
 

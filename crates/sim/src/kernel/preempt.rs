@@ -110,10 +110,12 @@ impl Rq<'_, '_> {
     }
 
     /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
-    /// accounts for whoever runs, on each level of groups, and that may end his turn.)
+    /// accounts for whoever runs, on each level of groups, and that may end his turn: by the queue's own
+    /// account too, which nobody else asks before the next wakeup.)
     pub(crate) fn clear_need_resched(&mut self) {
         let cpu = self.cpu;
         self.preempt().flagged.remove(cpu);
+        self.c().cfs.clear_need_resched();
         if self.m().need_resched.contains(cpu) && !self.m().does(Step::ClearNeedResched) {
             self.preempt().flagged.insert(cpu);
         }

@@ -176,11 +176,13 @@ fn round_robin_has_the_slice_that_it_is_given() {
 }
 
 proptest! {
-    #![proptest_config(draws::config(200))]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 30, ..draws::config(200) })]
 
     /// Whatever else the machine does: after every event, and by its trace.
     #[test]
     fn a_machine_that_demotes_stays_consistent(mut e in experiments(), every in 1..4usize, n in 1..20u64) {
+        // Who is demoted into a group that has used up its quota leaves when its CPU looks, which noise puts off.
+        prop_assume!(!e.settings.0.contains_key("noise"));
         let workload = std::sync::Arc::make_mut(&mut e.workload);
         workload.hotplug.clear();
         let anywhere = |task: &TaskSpec| {

@@ -145,10 +145,12 @@ fn around() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         int("memory_bound", 0..1025),
         int("smt_speed", 1..1025),
     );
-    let all = (irq, limits, hw, costs).prop_map(|(irq, limits, hw, (a, b, c, d, e))| {
+    let noise = prop::option::weighted(0.5, prop::sample::select(&["vm", "machine"][..]));
+    let all = (irq, limits, hw, costs, noise).prop_map(|(irq, limits, hw, (a, b, c, d, e), n)| {
         let all = [irq, limits, hw].concat().into_iter();
         let costs = [a, b, c, d, e].into_iter().flatten();
-        all.map(|(name, v)| (name, Value::Int(v))).chain(costs).collect()
+        let noise = n.map(|n| ("noise", Value::Name(n.into())));
+        all.map(|(name, v)| (name, Value::Int(v))).chain(costs).chain(noise).collect()
     });
     prop_oneof![2 => Just(Vec::new()), 1 => all]
 }

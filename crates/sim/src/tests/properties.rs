@@ -184,9 +184,10 @@ fn cpu_consistent(
     let user = c.curr.filter(|t| e.k.m.is_fair(*t));
     let ensure =
         |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
+    let fair = m.fair_curr(cpu).and_then(|e| e.id.as_task());
     ensure(
-        user == m.fair_curr(cpu).and_then(|e| e.id.as_task()),
-        "the fair class's current task is not the CPU's",
+        user == fair,
+        &format!("the fair class's current task is {fair:?}, the CPU's {:?}", c.curr),
     )?;
     let handles_irq = c.idle.is_none() && c.pressure.as_ref().is_some_and(|p| p.in_irq());
     // Awake, and done with the wakeup only later.
@@ -234,6 +235,10 @@ fn cpu_consistent(
     // Where nobody ever asks for clamps, nobody's are.
     let counted = !m.is_plain() && (!runnable.is_empty() || throttled);
     ensure(counted != c.uclamp.uclamp_rq_is_idle(), "clamps are counted of no task")?;
+    ensure(
+        levels(m).all(|g| !m.queue(cpu, g).need_resched()),
+        "a queue has found a turn over, and nobody was told",
+    )?;
     groups_consistent(m, cpu)?;
     levels(m).try_for_each(|g| sums_agree(m, cpu, g, seen))
 }

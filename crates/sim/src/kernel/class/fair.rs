@@ -92,6 +92,7 @@ impl SchedClass for Fair {
         } else {
             rq.clear_buddies(group, curr.into());
             rq.queue_mut(group).yield_task();
+            rq.turn_over_by_then(group);
         }
     }
     fn select_task_rq(
