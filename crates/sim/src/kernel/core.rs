@@ -328,6 +328,7 @@ impl Rq<'_, '_> {
         let prev = self.m().cpu(cpu).curr;
         self.c().resched_held = false;
         self.dl_server_update();
+        self.update_curr_rt_group();
         self.account_anew();
         self.prev_balance(prev);
         let mut next = self.pick_next_task();

@@ -622,8 +622,13 @@ impl Rq<'_, '_> {
             self.t(task).moves_to = Some(to);
             return;
         }
+        let served = self.m().groups.served_by(to);
+        if self.m().class_of(task).is_real_time() && self.m().task(task).sched.served != served {
+            return self.move_rt_task(task, to);
+        }
         let limits = self.m().limits_of(to);
         self.t(task).limits = limits;
+        self.t(task).sched.served = served;
         if !self.m().is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
             self.t(task).group = to;

@@ -415,6 +415,15 @@ impl Rq<'_, '_> {
     pub(crate) fn push_rt_tasks(&mut self) {
         self.k.push_rt_tasks(self.cpu);
     }
+    /// Those of a group with servers are.
+    pub(crate) fn push_rt_group(&mut self, g: GroupId) {
+        self.k.push_rt_group(self.cpu, g);
+    }
+    /// Those of a group that wait elsewhere are pulled here.
+    pub(crate) fn pull_rt_group(&mut self, g: GroupId) {
+        self.k.pull_rt_group(self.cpu, g);
+        self.still_locked();
+    }
     /// Deadline tasks that wait here are pushed away.
     pub(crate) fn push_dl_tasks(&mut self) {
         self.k.push_dl_tasks(self.cpu);

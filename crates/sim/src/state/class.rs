@@ -28,6 +28,8 @@ pub(crate) const POWER_HAL: &str = "power_hal";
 pub(crate) enum Class {
     Stop,
     Deadline,
+    /// Real-time tasks of groups with servers.
+    RtGroup,
     Rt,
     Overcommit,
     High,
@@ -41,9 +43,13 @@ impl Class {
     pub(crate) fn is_above_fair(self) -> bool {
         self < Class::Muqss
     }
+    /// `rt_task`: of SCHED_FIFO or SCHED_RR, in whatever group.
+    pub(crate) fn is_real_time(self) -> bool {
+        matches!(self, Class::Rt | Class::RtGroup)
+    }
     /// Whether what its tasks run counts in `rt_avg`.
     pub(crate) fn counts_as_rt(self) -> bool {
-        matches!(self, Class::Rt | Class::Overcommit | Class::High)
+        self.is_real_time() || matches!(self, Class::Overcommit | Class::High)
     }
 }
 
@@ -55,6 +61,8 @@ pub(crate) struct Sched {
     pub(crate) dl: Option<Box<DlEntity>>,
     /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
     pub(crate) dl_home: Option<CpuId>,
+    /// The group whose servers serve it while it is a real-time task; the root: it has none.
+    pub(crate) served: GroupId,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
     /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
@@ -91,6 +99,7 @@ impl Sched {
             policy: Policy::Other { slice: None },
             dl: None,
             dl_home: None,
+            served: GroupId::ROOT,
             rr_left: 0,
             high: None,
             overcommit: None,
@@ -122,6 +131,9 @@ impl Sched {
         match self.policy {
             _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
+            Policy::Fifo { .. } | Policy::Rr { .. } if self.served != GroupId::ROOT => {
+                Class::RtGroup
+            }
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
             Policy::Overcommit { .. } => Class::Overcommit,
             Policy::High { .. } => Class::High,
@@ -154,10 +166,14 @@ pub(crate) struct Classes {
     pub(crate) rt_period: Option<Instant>,
     /// `dl_bw.total_bw`.
     pub(crate) total_bw: u64,
+    /// What groups of real-time tasks have of each CPU (`get_dl_groups_bw`).
+    pub(crate) groups_bw: u64,
     /// Capacity of all CPUs.
     pub(crate) total_capacity: u64,
     /// CPUs that have RT tasks to push and got asked to (`rto_mask`, walked after this event).
     pub(crate) push_rt: bool,
+    /// A task is on its way from one of its group's servers to another.
+    pub(crate) group_moves: bool,
     /// `distribute_cpu_mask_prev`, by CPU.
     pub(crate) distribute: Vec<CpuId>,
 }
@@ -211,8 +227,10 @@ impl Classes {
             rt_uclamp_min: rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
             rt_period: None,
             total_bw: 0,
+            groups_bw: 0,
             total_capacity: e.platform.cpus().map(capacity).sum(),
             push_rt: false,
+            group_moves: false,
             distribute: vec![CpuId(0); e.platform.nr_cpus()],
         }
     }
@@ -248,7 +266,7 @@ impl Machine {
         match t.sched.class() {
             Class::Stop => 0,
             Class::Deadline => -1,
-            Class::Rt => 99 - i32::from(t.sched.rt_priority()),
+            Class::Rt | Class::RtGroup => 99 - i32::from(t.sched.rt_priority()),
             // Between the lowest real-time priority and the highest fair one.
             Class::Overcommit | Class::High => 99,
             Class::Muqss | Class::Fair => 120 + i32::from(t.nice),
@@ -298,6 +316,10 @@ pub(crate) enum ClassTimer {
     Server(CpuId),
     /// `inactive_timer` of a CPU's fair server.
     ServerInactive(CpuId),
+    /// `dl_timer` of a group's server on a CPU.
+    GroupServer(CpuId, GroupId),
+    /// `inactive_timer` of a group's server on a CPU.
+    GroupInactive(CpuId, GroupId),
     /// SCHED_OVERCOMMIT's of a CPU.
     Overcommit(CpuId),
     /// MuQSS's `hrexpiry_timer` of a CPU.

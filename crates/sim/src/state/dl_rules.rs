@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Which reservations count is the placement's: those that belong to the CPU (`this_bw`), or those that are active
-//! there (`running_bw`). The fair server's counts like any other, as it does in the kernel's own admission.
+//! there (`running_bw`). The fair server's, and those of groups, count like any other, as they do in the kernel's own admission.
 //! Source of the sums: [`risetime_kernel::deadline`].
 
 use crate::state::class::Class;
@@ -37,7 +37,8 @@ impl Machine {
     /// Bandwidth of the reservations that belong to `cpu` wherever their tasks are just now, without that of `but`:
     /// like the kernel's sum of all, one that leaves counts until its 0-lag time.
     pub(crate) fn dl_homed(&self, cpu: CpuId, but: TaskId) -> u64 {
-        let server = self.cpu(cpu).fair_server.as_ref().map_or(0, |s| s.bw);
+        let c = self.cpu(cpu);
+        let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.group_servers_bw();
         let own = self.tasks.iter().enumerate().filter(|(i, t)| {
             *i != but.index() && t.sched.dl_home == Some(cpu) && t.state != State::New
         });
@@ -47,7 +48,7 @@ impl Machine {
             let demoted = t.sched.demoted.as_ref().is_some_and(|d| d.was.is_some());
             (member || demoted || dl.inactive_timer.is_some()).then_some(dl.bw)
         });
-        server + bw.sum::<u64>()
+        servers + bw.sum::<u64>()
     }
     /// Whether a reservation of the task counts on its CPU.
     pub(crate) fn dl_counts(&self, task: TaskId) -> bool {
@@ -70,7 +71,8 @@ impl Machine {
     #[inline]
     pub(crate) fn class_before(&self, a: Class, b: Class) -> bool {
         let swapped = |class| match class {
-            Class::Deadline => Class::Rt,
+            Class::Deadline => Class::RtGroup,
+            Class::RtGroup => Class::Rt,
             Class::Rt => Class::Deadline,
             other => other,
         };

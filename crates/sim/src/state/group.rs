@@ -21,6 +21,7 @@
 
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::machine::{Cpu, Machine, UPTIME};
+use crate::state::rt_group::Promised;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
@@ -58,6 +59,8 @@ pub(crate) struct TaskGroup {
     uclamp: Uclamp,
     pub(crate) load: TgLoad,
     pub(crate) pool: Option<Pool>,
+    /// What its real-time tasks have of each CPU, if it says so itself ([`crate::state::rt_group`]).
+    pub(crate) promised: Option<Promised>,
     /// By CPU.
     pub(crate) rq: Vec<GroupRq>,
 }
@@ -97,12 +100,13 @@ pub(crate) struct GroupSe {
 }
 
 impl Groups {
-    /// The groups of a workload on a machine of `cpus` CPUs; none if it names none.
+    /// The groups of a workload on a machine of `cpus` CPUs; none if it names none. `served`: what they say of real-time tasks holds.
     pub(crate) fn new(
         groups: &[workload::TaskGroup],
         rev: KernelRev,
         cpus: usize,
         tunables: Tunables,
+        served: bool,
     ) -> Groups {
         if groups.is_empty() {
             return Groups::default();
@@ -115,6 +119,7 @@ impl Groups {
             uclamp,
             load: TgLoad::default(),
             pool,
+            promised: None,
             rq: (0..cpus).map(|_| GroupRq::new(id, rev, tunables, idle)).collect(),
         };
         let mut list = vec![new(GroupId::ROOT, GroupId::ROOT, NICE_0_LOAD, false, root, None)];
@@ -127,7 +132,9 @@ impl Groups {
             let uclamp = cpu_util_update_eff(request, Some(list[parent].uclamp));
             let id = GroupId(i as u32 + 1);
             let pool = g.quota.map(|quota| Pool::new(quota, g.period, g.burst));
-            list.push(new(id, GroupId(parent as u32), shares, g.idle, uclamp, pool));
+            let promised = g.rt_runtime.map(|runtime| Promised { runtime, period: g.rt_period });
+            let group = new(id, GroupId(parent as u32), shares, g.idle, uclamp, pool);
+            list.push(TaskGroup { promised: promised.filter(|_| served), ..group });
             paths.push(g.path.clone());
         }
         let limited = list.iter().any(|g| g.pool.is_some());
@@ -143,6 +150,11 @@ impl Groups {
     /// The group of that path; the workload was checked: there is one.
     pub(crate) fn find(&self, path: &str) -> GroupId {
         GroupId(self.paths.iter().position(|p| p == path).unwrap_or(0) as u32)
+    }
+
+    /// Its path; "" is the root.
+    pub(crate) fn path(&self, g: GroupId) -> &str {
+        &self.paths[g.index()]
     }
 
     pub(crate) fn rq(&self, cpu: CpuId, g: GroupId) -> &GroupRq {

@@ -46,7 +46,7 @@ pub(super) enum Joins {
     Restored,
 }
 
-/// SCHED_DEADLINE, and the fair class's server among its tasks.
+/// SCHED_DEADLINE, and among its tasks the servers of the fair class and of real-time groups.
 pub(super) struct Deadline;
 
 impl SchedClass for Deadline {
@@ -69,6 +69,10 @@ impl SchedClass for Deadline {
                 DlId::FairServer => match rq.pick_task_served() {
                     Some(task) => return Some(task),
                     None => rq.dl_server_stop(),
+                },
+                DlId::GroupServer(g) => match rq.pick_task_rt_group(g) {
+                    Some(task) => return Some(task),
+                    None => rq.stop_group_server(g),
                 },
             }
         }

@@ -17,7 +17,6 @@
 use crate::kernel::Kernel;
 use crate::kernel::placement::Placed;
 use crate::kernel::rq::Rq;
-use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
@@ -55,7 +54,7 @@ pub(super) fn select_task_rq_rt(
     let rank = m.rt_rank(task);
     let disturbs = m.cpu(prev).curr.is_some_and(|curr| {
         let held = m.task(curr).nr_cpus_allowed < 2 || m.rt_rank(curr) >= rank;
-        m.class_of(curr) == Class::Rt && held
+        m.class_of(curr).is_real_time() && held
     });
     let allowed = m.task(task).allowed.contains(prev);
     if !disturbs && allowed && m.rt_fits(task, prev) {
@@ -186,7 +185,8 @@ impl Kernel<'_> {
         true
     }
 
-    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait, or such of SCHED_HIGH.
+    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait, or such of SCHED_HIGH; and what a
+    /// group leaves behind whose server has just been throttled.
     pub(crate) fn rto_push(&mut self) {
         self.m.classes.push_rt = false;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
@@ -194,6 +194,7 @@ impl Kernel<'_> {
                 self.rq(cpu).update_rq_clock();
                 self.push_rt_tasks(cpu);
             }
+            self.push_throttled_groups(cpu);
             if self.m.waiting_high(cpu).is_some() {
                 self.rq(cpu).push_high_task();
             }

@@ -25,6 +25,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
+use risetime_kernel::rt_group::cap_scale;
 use risetime_kernel::uclamp::{Uclamp, UclampRq};
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::InputError;
@@ -138,11 +139,14 @@ impl Rq<'_, '_> {
         }
         let c = self.c();
         c.exec_start = c.clock.clock_task.0;
-        if class == Class::Rt && self.m().rt_rank(task) < old_rank {
+        if class.is_real_time() && self.m().rt_rank(task) < old_rank {
             if self.m().clamps_count(class) {
                 self.uclamp(task, UclampRq::uclamp_rq_inc);
             }
-            self.enqueue_task_rt(task, true);
+            match class {
+                Class::RtGroup => self.enqueue_task_rt_group(task, true),
+                _ => self.enqueue_task_rt(task, true),
+            }
         } else {
             self.activate(task, EnqueueKind::Restore, false);
         }
@@ -152,7 +156,7 @@ impl Rq<'_, '_> {
                     self.set_next_task_fair(task);
                 }
                 Class::Muqss => self.set_rq_task(Some(task)),
-                Class::Rt | Class::Overcommit => {
+                Class::Rt | Class::RtGroup | Class::Overcommit => {
                     self.update_rt(false);
                 }
                 Class::Deadline => self.update_dl(false),
@@ -163,6 +167,10 @@ impl Rq<'_, '_> {
             self.resched_curr();
             if from == Class::Rt && self.m().rt_rank(task) < old_rank {
                 self.pull_rt_task();
+            }
+            if from == Class::RtGroup && self.m().rt_rank(task) < old_rank {
+                let g = self.m().task(task).sched.served;
+                self.pull_rt_group(g);
             }
             if from == Class::Deadline && self.m().cpu(cpu).dl.is_empty() {
                 self.pull_dl_task();
@@ -255,7 +263,7 @@ impl Rq<'_, '_> {
     /// the default, the highest (`__setscheduler_uclamp`).
     pub(crate) fn renew_clamps(&mut self, task: TaskId) {
         let t = self.m().task(task);
-        let (mut new, real_time) = (t.asked, t.sched.class() == Class::Rt);
+        let (mut new, real_time) = (t.asked, t.sched.class().is_real_time());
         if real_time && !t.sched.min_asked {
             new.min = self.m().classes.rt_uclamp_min;
         }
@@ -275,8 +283,9 @@ impl Rq<'_, '_> {
 
     /// `sched_dl_overflow`.
     ///
-    /// Errors: the machine cannot promise that much.
+    /// Errors: the machine cannot promise that much; its group may have no such tasks.
     fn admit(&mut self, task: TaskId, policy: Policy) -> Result<(), InputError> {
+        self.m().rt_can_attach(task, policy, self.m().task(task).group)?;
         let Policy::Deadline { runtime, deadline, period, reclaim } = policy else { return Ok(()) };
         let new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
         let t = self.m().task(task);
@@ -288,7 +297,8 @@ impl Rq<'_, '_> {
             .filter(|dl| t.sched.class() == Class::Deadline || dl.inactive_timer.is_some());
         let had = had.map_or(0, |dl| dl.bw);
         let limit = self.m().cpus[0].dl.max_bw;
-        let (total, capacity) = self.promised(task);
+        let (tasks, capacity) = self.promised(task);
+        let total = tasks + cap_scale(self.m().classes.groups_bw, capacity);
         let limited = self.m().sysctls.rt.runtime.is_some();
         if limited && dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
@@ -334,7 +344,9 @@ impl Rq<'_, '_> {
             return (m.classes.total_bw, m.classes.total_capacity);
         }
         let own = m.cpus.iter().enumerate().filter(|(c, _)| t.allowed.contains(CpuId(*c as u32)));
-        own.fold((0, 0), |(bw, capacity), (_, c)| (bw + c.dl.this_bw, capacity + c.capacity.0))
+        own.fold((0, 0), |(bw, capacity), (_, c)| {
+            (bw + c.dl.this_bw - c.group_servers_bw(), capacity + c.capacity.0)
+        })
     }
 
     /// `__setparam_dl` and `switched_to_dl`.
