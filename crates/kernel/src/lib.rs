@@ -18,6 +18,7 @@ pub mod cpu_util;
 pub mod cpuidle;
 pub mod dbs;
 pub mod deadline;
+pub mod demand;
 pub mod dl_server;
 pub mod eevdf;
 pub mod energy_model;

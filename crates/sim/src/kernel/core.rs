@@ -595,7 +595,7 @@ impl Rq<'_, '_> {
     }
 
     /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
-    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+    pub(crate) fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
         if !allowed.intersects(&self.m().root.online) {
             // EINVAL: no such CPU is online. The affinity stays.
             return;

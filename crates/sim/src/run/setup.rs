@@ -204,6 +204,11 @@ pub(crate) fn simulation_with<'a>(
         refused: None,
     };
     let mut simulation = Simulation { k, user, steers: None, without };
+    let k = &mut simulation.k;
+    if let Some(server) = sysctls::fair_server(e) {
+        init_dl_servers(server, &mut k.m.cpus, &mut k.m.classes);
+    }
+    init_rt_groups(e, &mut k.m)?;
     add_tasks(&mut simulation, &specs, started, e.phase);
     add_service(&mut simulation, &specs[..started], e.phase);
     let k = &mut simulation.k;
@@ -227,10 +232,6 @@ pub(crate) fn simulation_with<'a>(
     }
     add_kthreads(&mut k.m, governor.works.in_rev(e.policy.kernel));
     k.add_stoppers(&e.settings);
-    if let Some(server) = sysctls::fair_server(e) {
-        init_dl_servers(server, &mut k.m.cpus, &mut k.m.classes);
-    }
-    init_rt_groups(e, &mut k.m)?;
     Ok(simulation)
 }
 

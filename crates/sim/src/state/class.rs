@@ -2,12 +2,13 @@
 //!
 //! What each class does: `kernel/class/`.
 
+use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
-use risetime_kernel::deadline::{BW_UNIT, DlEntity};
+use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
 use risetime_kernel::overcommit::Moved;
@@ -61,6 +62,8 @@ pub(crate) struct Sched {
     pub(crate) dl: Option<Box<DlEntity>>,
     /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
     pub(crate) dl_home: Option<CpuId>,
+    /// Its CPU, where priorities stand in for deadlines and are partitioned.
+    pub(crate) bound: Option<Box<Bound>>,
     /// The group whose servers serve it while it is a real-time task; the root: it has none.
     pub(crate) served: GroupId,
     /// `p->rt.time_slice`, in ticks.
@@ -84,6 +87,17 @@ pub(crate) struct Sched {
     pub(crate) muqss: Option<muqss::Entity>,
 }
 
+/// A task with a fixed priority in place of a deadline, bound to a CPU.
+pub(crate) struct Bound {
+    /// What it asked for.
+    pub(crate) asked: DlParams,
+    /// The priority that it has for it.
+    pub(crate) priority: RtPriority,
+    pub(crate) cpu: CpuId,
+    /// Where it might run before.
+    pub(crate) allowed: CpuSet,
+}
+
 /// A demotion ([`crate::kernel::class`]).
 pub(crate) struct Demoted {
     /// What it was; `None`: it still is.
@@ -99,6 +113,7 @@ impl Sched {
             policy: Policy::Other { slice: None },
             dl: None,
             dl_home: None,
+            bound: None,
             served: GroupId::ROOT,
             rr_left: 0,
             high: None,
@@ -392,10 +407,14 @@ impl Machine {
 pub(crate) trait DlPlacement: Sync {
     /// Its name in the setting `dl_placement`, and what it is, in a sentence.
     fn about(&self) -> (&'static str, &'static str);
-    /// A task takes on the class, or another reservation, of bandwidth `bw` (2²⁰ = 1), which the machine as a whole
-    /// has room for: the CPU that it belongs to from now on. `None`: there is none, and the request is refused.
-    fn enter(&self, m: &Machine, task: TaskId, _bw: u64) -> Option<CpuId> {
+    /// A task takes on the class, or another reservation, `asked`, which the machine as a whole has room for: the CPU that it
+    /// belongs to from now on. `None`: there is none, and the request is refused.
+    fn enter(&self, m: &Machine, task: TaskId, _asked: &DlEntity) -> Option<CpuId> {
         Some(m.task(task).cpu)
+    }
+    /// By which fit it gives a task a CPU for good, if it does: so it does where priorities stand in for deadlines, too.
+    fn fit(&self) -> Option<Fit> {
+        None
     }
     /// Where a waking task goes that may run on several CPUs.
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed;
@@ -403,6 +422,15 @@ pub(crate) trait DlPlacement: Sync {
     fn moves(&self, _: &Machine, _: TaskId, _to: CpuId) -> bool {
         true
     }
+}
+
+/// Which CPU of those on which a test holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The smallest, then the first.
+    First,
+    /// The one with most room.
+    Worst,
 }
 
 /// What frequencies know of deadline tasks.

@@ -320,7 +320,7 @@ fn admits(all: &[Component], i: usize) -> bool {
         deadline: us(*period),
     };
     let tasks: Vec<FpTask> = all[i].tasks.iter().map(of).collect();
-    fixed_priorities_hold(supply, &tasks, |a, b| tasks[a].period == tasks[b].period).is_ok()
+    fixed_priorities_hold(supply, &tasks, 0, |a, b| tasks[a].period == tasks[b].period).is_ok()
 }
 
 #[test]

@@ -44,7 +44,11 @@ impl Rq<'_, '_> {
         if let Some(nice) = attr.latency_nice.filter(|_| self.m().series.latency_nice) {
             self.set_latency_nice(task, nice);
         }
-        let Some(policy) = attr.policy.map(|policy| self.m().stands_in_for(policy)) else { return };
+        let Some(asked) = attr.policy else { return };
+        let policy = self.m().stands_in_for(asked);
+        if self.m().rules.fixed.is_some() && !self.bind_fixed(task, asked, policy) {
+            return;
+        }
         let new = self.m().task(task).state == State::New;
         if new && matches!(policy, Policy::Deadline { .. } | Policy::Idle) {
             self.t(task).sched.takes = Some(policy);
@@ -316,7 +320,7 @@ impl Rq<'_, '_> {
                 ),
             ));
         }
-        let Some(home) = self.m().rules.placement.enter(self.m(), task, new.bw) else {
+        let Some(home) = self.m().rules.placement.enter(self.m(), task, &new) else {
             let t = self.m().task(task);
             let what = format!(
                 "SCHED_DEADLINE with {} of {} µs is refused: dl_placement={} finds no CPU that it may run on with room for it",
