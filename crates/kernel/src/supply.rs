@@ -48,7 +48,8 @@ impl Supply {
         Supply { period: Span(1), budget: Span(1), late: Span(0), lost: Span(0) };
 
     /// The least that is given within any time of length `t`.
-    pub const fn sbf(self, t: Span) -> Span {
+    #[cfg(test)]
+    const fn sbf(self, t: Span) -> Span {
         let (period, budget) = (self.period.0, self.budget.0);
         let gap = period - budget;
         let after = t.0.saturating_sub(self.late.0).saturating_sub(gap);

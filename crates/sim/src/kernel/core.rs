@@ -328,7 +328,6 @@ impl Rq<'_, '_> {
         let prev = self.m().cpu(cpu).curr;
         self.c().resched_held = false;
         self.dl_server_update();
-        self.update_curr_rt_group();
         self.account_anew();
         self.prev_balance(prev);
         let mut next = self.pick_next_task();
@@ -572,9 +571,12 @@ impl Rq<'_, '_> {
         let same = t.asked == asked && attr.taskgroup.is_none();
         self.set_class(task, attr);
         self.renew_clamps(task);
+        if let Some(cpu) = self.t(task).sched.binds.take() {
+            self.set_cpus_allowed(task, cpu);
+        }
         if let Some(path) = &attr.taskgroup {
             let group = self.m().groups.find(path);
-            self.sched_move_task(task, group);
+            self.change_group(task, group);
         }
         self.tell_attributes(task);
         let m = self.parts();
@@ -595,7 +597,7 @@ impl Rq<'_, '_> {
     }
 
     /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
-    pub(crate) fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
         if !allowed.intersects(&self.m().root.online) {
             // EINVAL: no such CPU is online. The affinity stays.
             return;

@@ -40,7 +40,7 @@ use crate::state::machine::{
 };
 use crate::state::overcommit::OvercommitRq;
 use crate::state::plain;
-use crate::state::rt_group::RT_GROUP_SCHED;
+use crate::state::rt_group::{RT_GROUP_SCHED, RtGroupRqs};
 use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
@@ -285,7 +285,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             dl: DlRq::new(sysctls::of_experiment(e).rt),
             stopper: None,
             fair_server: None,
-            rt_groups: Vec::new(),
+            rt_groups: RtGroupRqs::default(),
             muqss: None,
             high: HighRq::of(e, rev, tunables, UPTIME.0),
             overcommit: OvercommitRq::of(e, Instant(UPTIME.0)),

@@ -64,6 +64,8 @@ pub(crate) struct Sched {
     pub(crate) dl_home: Option<CpuId>,
     /// Its CPU, where priorities stand in for deadlines and are partitioned.
     pub(crate) bound: Option<Box<Bound>>,
+    /// The affinity that this makes of its own, until it is set.
+    pub(crate) binds: Option<CpuSet>,
     /// The group whose servers serve it while it is a real-time task; the root: it has none.
     pub(crate) served: GroupId,
     /// `p->rt.time_slice`, in ticks.
@@ -114,6 +116,7 @@ impl Sched {
             dl: None,
             dl_home: None,
             bound: None,
+            binds: None,
             served: GroupId::ROOT,
             rr_left: 0,
             high: None,
@@ -187,6 +190,8 @@ pub(crate) struct Classes {
     pub(crate) total_capacity: u64,
     /// CPUs that have RT tasks to push and got asked to (`rto_mask`, walked after this event).
     pub(crate) push_rt: bool,
+    /// A group's server has been throttled on the CPU that switches.
+    pub(crate) push_groups: bool,
     /// A task is on its way from one of its group's servers to another.
     pub(crate) group_moves: bool,
     /// `distribute_cpu_mask_prev`, by CPU.
@@ -245,6 +250,7 @@ impl Classes {
             groups_bw: 0,
             total_capacity: e.platform.cpus().map(capacity).sum(),
             push_rt: false,
+            push_groups: false,
             group_moves: false,
             distribute: vec![CpuId(0); e.platform.nr_cpus()],
         }

@@ -42,7 +42,7 @@ impl Machine {
     /// like the kernel's sum of all, one that leaves counts until its 0-lag time.
     pub(crate) fn dl_homed(&self, cpu: CpuId, but: TaskId) -> u64 {
         let c = self.cpu(cpu);
-        let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.group_servers_bw();
+        let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.rt_groups.bw();
         servers + self.homed(cpu, but).map(|dl| dl.bw).sum::<u64>()
     }
     /// Those reservations.

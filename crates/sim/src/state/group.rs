@@ -21,7 +21,7 @@
 
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::machine::{Cpu, Machine, UPTIME};
-use crate::state::rt_group::Promised;
+use crate::state::rt_group::{Promised, RtGroupRqs};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
@@ -31,6 +31,7 @@ use risetime_kernel::group::{
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::rt_group::internal_runtime;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, TaskId};
 use risetime_kernel::weight::NICE_0_LOAD;
@@ -185,6 +186,35 @@ impl Groups {
             at = self.parent(at);
         }
         at != GroupId::ROOT
+    }
+
+    /// `active_context`: the group whose servers serve real-time tasks of `g`; the root: none does.
+    pub(crate) fn served_by(&self, g: GroupId) -> GroupId {
+        let mut at = g;
+        while at != GroupId::ROOT && self.list[at.index()].promised.is_none() {
+            at = self.parent(at);
+        }
+        at
+    }
+
+    /// Groups with servers, parents first, each with what it was promised.
+    pub(crate) fn promised(&self) -> impl Iterator<Item = (GroupId, Promised)> + '_ {
+        let all = (0..).map(GroupId).zip(&self.list);
+        all.filter_map(|(g, group)| Some((g, group.promised?)))
+    }
+
+    /// `tg_compute_children_bw`: what the groups next below `g` that have servers were promised of each CPU.
+    pub(crate) fn promised_below(&self, g: GroupId) -> u64 {
+        let below = |of: &(GroupId, Promised)| of.0 != g && self.served_by(self.parent(of.0)) == g;
+        self.promised().filter(below).map(|(_, promised)| promised.bw()).sum()
+    }
+
+    /// The servers of one CPU.
+    pub(crate) fn servers(&self) -> RtGroupRqs {
+        RtGroupRqs::new(self.promised().map(|(g, Promised { runtime, period })| {
+            let runtime = internal_runtime(period, runtime, self.promised_below(g));
+            (g, Promised { runtime, period })
+        }))
     }
 
     /// What a task of `g` may ask for (`uclamp_tg_restrict`).

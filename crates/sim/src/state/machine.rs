@@ -31,7 +31,7 @@ use crate::state::overcommit::OvercommitRq;
 use crate::state::perf_domain::{PerfDomain, Scale};
 use crate::state::preempt::Preempt;
 use crate::state::pressure::{Caps, CpuPressure};
-use crate::state::rt_group::RtGroupRq;
+use crate::state::rt_group::RtGroupRqs;
 use crate::state::series::{CpuSeries, Series};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
@@ -245,8 +245,8 @@ pub(crate) struct Cpu {
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
-    /// Groups of real-time tasks with servers; hardly ever any.
-    pub(crate) rt_groups: Vec<RtGroupRq>,
+    /// Groups of real-time tasks with servers.
+    pub(crate) rt_groups: RtGroupRqs,
     /// What MuQSS keeps, where that stands in for the fair class.
     pub(crate) muqss: Option<Box<MuqssRq>>,
     /// SCHED_HIGH, where a task ever is of it.
@@ -884,7 +884,7 @@ impl Cpu {
         let overcommit = self.overcommit.as_ref().map_or(0, |queue| queue.class.eligible());
         self.h_nr_queued()
             + rt
-            + self.nr_served()
+            + self.rt_groups.nr_served()
             + muqss
             + self.dl.tasks()
             + usize::from(stop)

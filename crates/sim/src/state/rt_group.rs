@@ -7,12 +7,9 @@
 //!
 //! What happens to them: `kernel/class/rt_group.rs`; arithmetic: [`risetime_kernel::rt_group`].
 
-use crate::state::group::Groups;
-use crate::state::machine::{Cpu, Machine};
 use risetime_kernel::deadline::{DlEntity, DlParams, to_ratio};
 use risetime_kernel::rt::{RtPriority, RtQueue};
-use risetime_kernel::rt_group::internal_runtime;
-use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
+use risetime_kernel::units::{GroupId, Span};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range};
 
 /// Whether groups have servers.
@@ -70,59 +67,35 @@ impl RtGroupRq {
     }
 }
 
-impl Groups {
-    /// `active_context`: the group whose servers serve real-time tasks of `g`; the root: none does.
-    pub(crate) fn served_by(&self, g: GroupId) -> GroupId {
-        let mut at = g;
-        while at != GroupId::ROOT && self.list[at.index()].promised.is_none() {
-            at = self.parent(at);
-        }
-        at
-    }
+/// All of one CPU; hardly ever any.
+#[derive(Default)]
+pub(crate) struct RtGroupRqs(Vec<RtGroupRq>);
 
-    /// Groups with servers, parents first, each with what it was promised.
-    pub(crate) fn promised(&self) -> impl Iterator<Item = (GroupId, Promised)> + '_ {
-        let all = (0..).map(GroupId).zip(&self.list);
-        all.filter_map(|(g, group)| Some((g, group.promised?)))
+impl RtGroupRqs {
+    /// With servers that have so much of each period.
+    pub(crate) fn new(all: impl Iterator<Item = (GroupId, Promised)>) -> RtGroupRqs {
+        RtGroupRqs(all.map(|(g, p)| RtGroupRq::new(g, p.runtime, p.period)).collect())
     }
-
-    /// `tg_compute_children_bw`: what the groups next below `g` that have servers were promised of each CPU.
-    pub(crate) fn promised_below(&self, g: GroupId) -> u64 {
-        let below = |of: &(GroupId, Promised)| of.0 != g && self.served_by(self.parent(of.0)) == g;
-        self.promised().filter(below).map(|(_, promised)| promised.bw()).sum()
+    /// A group's, if it has a server.
+    pub(crate) fn get(&self, g: GroupId) -> Option<&RtGroupRq> {
+        self.0.iter().find(|own| own.group == g)
     }
-
-    /// The servers of one CPU.
-    pub(crate) fn servers(&self) -> Vec<RtGroupRq> {
-        let of = |(g, Promised { runtime, period }): (GroupId, Promised)| {
-            RtGroupRq::new(g, internal_runtime(period, runtime, self.promised_below(g)), period)
-        };
-        self.promised().map(of).collect()
+    pub(crate) fn get_mut(&mut self, g: GroupId) -> Option<&mut RtGroupRq> {
+        self.0.iter_mut().find(|own| own.group == g)
     }
-}
-
-impl Cpu {
-    /// A group's part of it, if the group has servers.
-    pub(crate) fn rt_group(&self, g: GroupId) -> Option<&RtGroupRq> {
-        self.rt_groups.iter().find(|own| own.group == g)
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, RtGroupRq> {
+        self.0.iter()
     }
-
-    /// Tasks of groups whose servers are not throttled.
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, RtGroupRq> {
+        self.0.iter_mut()
+    }
+    /// Tasks whose servers are not throttled.
     #[inline]
     pub(crate) fn nr_served(&self) -> usize {
-        self.rt_groups.iter().filter(|g| !g.server.throttled).map(|g| g.queue.len()).sum()
+        self.0.iter().filter(|g| !g.server.throttled).map(|g| g.queue.len()).sum()
     }
-
-    /// What the servers of groups have of it, 2²⁰ = all.
-    pub(crate) fn group_servers_bw(&self) -> u64 {
-        self.rt_groups.iter().map(|g| g.server.bw).sum()
-    }
-}
-
-impl Machine {
-    /// The server of a real-time task's group on a CPU, and its queue. Only tasks of such groups are asked.
-    pub(crate) fn rt_group(&self, cpu: CpuId, task: TaskId) -> &RtGroupRq {
-        let of = self.cpu(cpu).rt_group(self.task(task).sched.served);
-        of.expect("a served group has a server on each CPU")
+    /// What the servers have of the CPU, 2²⁰ = all.
+    pub(crate) fn bw(&self) -> u64 {
+        self.0.iter().map(|g| g.server.bw).sum()
     }
 }

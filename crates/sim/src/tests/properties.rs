@@ -311,7 +311,7 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
         // With nobody to serve it stops at its next turn.
         (Some(DlId::GroupServer(g)), _) => {
-            let first = c.rt_group(g).and_then(|own| own.queue.first());
+            let first = c.rt_groups.get(g).and_then(|own| own.queue.first());
             first.is_none_or(|(_, first)| c.curr == Some(first))
         }
         (Some(DlId::FairServer), _) => {
@@ -354,7 +354,7 @@ fn bandwidth_agrees(m: &Machine, cpu: CpuId) -> Result<(), String> {
         this_bw += server.bw;
         running_bw += if server.server_active() || server.non_contending { server.bw } else { 0 };
     }
-    for own in &c.rt_groups {
+    for own in c.rt_groups.iter() {
         let (server, queued) = (&own.server, c.dl.contains(DlId::GroupServer(own.group)));
         this_bw += server.bw;
         running_bw += if own.active || server.non_contending { server.bw } else { 0 };

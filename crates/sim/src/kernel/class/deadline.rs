@@ -70,10 +70,11 @@ impl SchedClass for Deadline {
                     Some(task) => return Some(task),
                     None => rq.dl_server_stop(),
                 },
-                DlId::GroupServer(g) => match rq.pick_task_rt_group(g) {
-                    Some(task) => return Some(task),
-                    None => rq.stop_group_server(g),
-                },
+                DlId::GroupServer(_) => {
+                    if let Some(task) = Class::RtGroup.of().serve(rq, first) {
+                        return Some(task);
+                    }
+                }
             }
         }
         None

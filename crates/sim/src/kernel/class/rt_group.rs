@@ -36,7 +36,6 @@
 
 use super::rt_push::nearest_of;
 use super::sched_class::{Preempts, SchedClass};
-use crate::kernel::Kernel;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::{Class, ClassTimer};
@@ -71,6 +70,14 @@ impl SchedClass for RtGroups {
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: DequeueKind) {
         rq.dequeue_task_rt_group(task);
     }
+    fn serve(&self, rq: &mut Rq<'_, '_>, server: DlId) -> Option<TaskId> {
+        let DlId::GroupServer(g) = server else { return None };
+        let task = rq.pick_task_rt_group(g);
+        if task.is_none() {
+            rq.stop_group_server(g);
+        }
+        task
+    }
     /// They come with their servers, which are deadlines.
     fn pick(&self, _: &mut Rq<'_, '_>) -> Option<TaskId> {
         None
@@ -89,7 +96,7 @@ impl SchedClass for RtGroups {
         rq.update_rt(true);
         if rq.m().rt_group(rq.cpu, prev).server.throttled {
             rq.rt_group_mut(prev).pushes = true;
-            rq.set_push_rt(true);
+            rq.set_push_groups(true);
         }
     }
     fn set_next(&self, rq: &mut Rq<'_, '_>, task: TaskId) {
@@ -121,8 +128,9 @@ impl SchedClass for RtGroups {
             rq.push_rt_group(g);
         }
     }
-    /// A CPU whose task leaves takes another one of its group.
+    /// What ran has used its time up to now; and a CPU whose task leaves takes another one of its group.
     fn balance(&self, rq: &mut Rq<'_, '_>, prev: TaskId) {
+        rq.update_curr_rt_group();
         let (m, cpu) = (rq.m(), rq.cpu);
         let own = m.rt_group(cpu, prev);
         let left = m.task(prev).state != State::Runnable || m.task(prev).cpu != cpu;
@@ -153,10 +161,18 @@ impl SchedClass for RtGroups {
     }
 }
 
+impl Machine {
+    /// The server of a real-time task's group on a CPU, and its queue. Only tasks of such groups are asked.
+    fn rt_group(&self, cpu: CpuId, task: TaskId) -> &RtGroupRq {
+        let of = self.cpu(cpu).rt_groups.get(self.task(task).sched.served);
+        of.expect("a served group has a server on each CPU")
+    }
+}
+
 impl Rq<'_, '_> {
     /// A group's part of this CPU.
     fn group_rq(&mut self, g: GroupId) -> Option<&mut RtGroupRq> {
-        self.c().rt_groups.iter_mut().find(|own| own.group == g)
+        self.c().rt_groups.get_mut(g)
     }
 
     /// That of the group of a task that is served here.
@@ -214,7 +230,7 @@ impl Rq<'_, '_> {
 
     /// The same of all that are queued here.
     fn tell_group(&mut self, g: GroupId) {
-        let queue = self.m().cpu(self.cpu).rt_group(g).map(|own| &own.queue);
+        let queue = self.m().cpu(self.cpu).rt_groups.get(g).map(|own| &own.queue);
         let queued: Vec<TaskId> = queue.into_iter().flat_map(|q| q.iter().map(|q| q.1)).collect();
         queued.into_iter().for_each(|task| self.tell_served(task));
     }
@@ -243,7 +259,7 @@ impl Rq<'_, '_> {
     }
 
     /// `dl_server_stop`.
-    pub(super) fn stop_group_server(&mut self, g: GroupId) {
+    fn stop_group_server(&mut self, g: GroupId) {
         self.c().dl.remove(DlId::GroupServer(g));
         let Some(own) = self.group_rq(g).filter(|own| own.active) else { return };
         own.active = false;
@@ -263,7 +279,8 @@ impl Rq<'_, '_> {
     /// It stands among the deadlines; it may come before who runs.
     fn queue_group_server(&mut self, g: GroupId) {
         let cpu = self.cpu;
-        let Some(deadline) = self.m().cpu(cpu).rt_group(g).map(|own| own.server.deadline) else {
+        let Some(deadline) = self.m().cpu(cpu).rt_groups.get(g).map(|own| own.server.deadline)
+        else {
             return;
         };
         self.c().dl.insert(deadline, DlId::GroupServer(g));
@@ -280,7 +297,7 @@ impl Rq<'_, '_> {
     }
 
     /// `update_curr_rt` of a group's task, `update_curr_dl_se` of its server.
-    pub(crate) fn update_curr_rt_group(&mut self) {
+    fn update_curr_rt_group(&mut self) {
         let cpu = self.cpu;
         let Some(curr) = self.m().cpu(cpu).curr else { return };
         if self.m().class_of(curr) != Class::RtGroup {
@@ -339,48 +356,13 @@ impl Rq<'_, '_> {
     }
 
     /// `rt_server_pick`: whom the server lets in.
-    pub(super) fn pick_task_rt_group(&mut self, g: GroupId) -> Option<TaskId> {
+    fn pick_task_rt_group(&mut self, g: GroupId) -> Option<TaskId> {
         let cpu = self.cpu;
-        let first = |m: &Machine| m.cpu(cpu).rt_group(g)?.queue.first().map(|(_, task)| task);
+        let first = |m: &Machine| m.cpu(cpu).rt_groups.get(g)?.queue.first().map(|(_, task)| task);
         first(self.m()).or_else(|| {
             self.pull_rt_group(g);
             first(self.m())
         })
-    }
-
-    /// `sched_move_task` of a real-time task: other servers serve it from now on, or none.
-    ///
-    /// Errors: its new group may have no real-time tasks (`sched_rt_can_attach`).
-    pub(crate) fn move_rt_task(&mut self, task: TaskId, to: GroupId) {
-        let queued = self.m().task(task).state == State::Runnable;
-        let running = self.m().cpu(self.cpu).curr == Some(task);
-        let policy = self.m().task(task).sched.policy;
-        if let Err(e) = self.m().rt_can_attach(task, policy, to) {
-            return self.refuse(e);
-        }
-        let enter = |rq: &mut Self| {
-            let served = rq.m().groups.served_by(to);
-            (rq.t(task).group, rq.t(task).sched.served) = (to, served);
-            rq.t(task).limits = rq.m().limits_of(to);
-        };
-        if !queued {
-            return enter(self);
-        }
-        self.update_rq_clock();
-        if running {
-            self.put_prev_task(Some(task), None);
-        }
-        self.deactivate(task, DequeueKind::Save);
-        enter(self);
-        let c = self.c();
-        c.exec_start = c.clock.clock_task.0;
-        self.activate(task, EnqueueKind::Restore, false);
-        if running {
-            self.update_rt(false);
-            self.resched_curr();
-        } else {
-            self.wakeup_preempt(task, false);
-        }
     }
 }
 
@@ -389,7 +371,7 @@ impl Rq<'_, '_> {
 impl Machine {
     /// `pick_highest_pushable_task` of a group: the first that is queued on `cpu`, does not run, and may move; `to`: there.
     fn pushable_of_group(&self, cpu: CpuId, g: GroupId, to: Option<CpuId>) -> Option<TaskId> {
-        let own = self.cpu(cpu).rt_group(g)?;
+        let own = self.cpu(cpu).rt_groups.get(g)?;
         let moves = |task: &TaskId| {
             let t = self.task(*task);
             self.cpu(cpu).curr != Some(*task)
@@ -404,7 +386,7 @@ impl Machine {
     fn lowest_of_group(&self, task: TaskId, g: GroupId) -> Option<CpuSet> {
         let mut lowest = (self.rt_rank(task), CpuSet::EMPTY);
         for cpu in self.task(task).allowed.and(&self.root.online).iter() {
-            let Some(own) = self.cpu(cpu).rt_group(g).filter(|own| own.has_budget()) else {
+            let Some(own) = self.cpu(cpu).rt_groups.get(g).filter(|own| own.has_budget()) else {
                 continue;
             };
             if !self.rt_fits(task, cpu) || own.highest() > lowest.0 {
@@ -418,6 +400,21 @@ impl Machine {
             }
         }
         (!lowest.1.is_empty()).then_some(lowest.1)
+    }
+
+    /// Which task of `from` should rather run on `cpu`, of those that wait or whose server is throttled there.
+    fn pulled_of_group(&self, from: CpuId, cpu: CpuId, g: GroupId) -> Option<TaskId> {
+        let (own, other) = (self.cpu(cpu).rt_groups.get(g)?, self.cpu(from).rt_groups.get(g)?);
+        if other.queue.len() <= 1 && !other.server.throttled {
+            return None;
+        }
+        let task = self.pushable_of_group(from, g, Some(cpu))?;
+        let rank = self.rt_rank(task);
+        let about_to_run = self.cpu(from).curr.is_some_and(|curr| {
+            let same = self.class_of(curr) == Class::RtGroup && self.task(curr).sched.served == g;
+            same && rank > self.rt_rank(curr)
+        });
+        (rank > own.highest() && !about_to_run).then_some(task)
     }
 
     /// `sched_rt_can_attach`: whether `task` may be of `policy` in group `g`.
@@ -446,69 +443,54 @@ impl Machine {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `push_group_rt_tasks`.
-    pub(crate) fn push_rt_group(&mut self, cpu: CpuId, g: GroupId) {
-        if self.m.does(Step::PushOrPull) {
-            while self.push_task_of_group(cpu, g) {}
+    pub(super) fn push_rt_group(&mut self, g: GroupId) {
+        if self.m().does(Step::PushOrPull) {
+            while self.push_task_of_group(g) {}
         }
     }
 
-    /// Those of groups whose server has been throttled there (`put_prev_task_rt`).
-    pub(crate) fn push_throttled_groups(&mut self, cpu: CpuId) {
-        for at in 0..self.m.cpu(cpu).rt_groups.len() {
-            let mut rq = self.rq(cpu);
-            let own = &mut rq.c().rt_groups[at];
-            let (g, pushes) = (own.group, std::mem::take(&mut own.pushes));
-            if pushes && own.server.throttled {
-                self.push_rt_group(cpu, g);
-            }
-        }
-    }
-
-    /// `move_queued_task_locked`: it does not look for yet another CPU there, as one that wakes would.
-    fn move_within_group(&mut self, task: TaskId, from: CpuId, to: CpuId) {
-        let before = std::mem::replace(&mut self.m.classes.group_moves, true);
-        self.move_queued(task, from, to, Why::RtPush);
-        self.m.classes.group_moves = before;
-        self.rq(to).resched_curr();
+    /// Once the CPU has switched: those of groups whose server has been throttled (`put_prev_task_rt`).
+    pub(crate) fn push_throttled_groups(&mut self) {
+        self.set_push_groups(false);
+        let all = self.c().rt_groups.iter_mut();
+        let due = all.filter_map(|own| {
+            (std::mem::take(&mut own.pushes) && own.server.throttled).then_some(own.group)
+        });
+        due.collect::<Vec<_>>().into_iter().for_each(|g| self.push_rt_group(g));
     }
 
     /// `push_rt_rq_task` of a group; false: nothing moved.
-    fn push_task_of_group(&mut self, cpu: CpuId, g: GroupId) -> bool {
-        let Some(next) = self.m.pushable_of_group(cpu, g, None) else { return false };
-        let Some(lowest) = self.m.lowest_of_group(next, g) else { return false };
-        let to = nearest_of(&self.m, &lowest, cpu, cpu, &mut self.effects);
-        self.m.classes.take_distribute(&mut self.effects);
+    fn push_task_of_group(&mut self, g: GroupId) -> bool {
+        let (m, cpu) = (self.m(), self.cpu);
+        let Some(next) = m.pushable_of_group(cpu, g, None) else { return false };
+        let Some(lowest) = m.lowest_of_group(next, g) else { return false };
+        let mut effects = Effects::default();
+        let to = nearest_of(m, &lowest, cpu, cpu, &mut effects);
+        self.take_distribute(&mut effects);
         if to == cpu {
             return false;
         }
-        self.move_within_group(next, cpu, to);
+        self.set_group_moves(true);
+        self.move_queued(next, to, Why::RtPush);
+        self.set_group_moves(false);
+        self.resched_cpu(to);
         true
     }
 
     /// `pull_rt_rq_task` of a group: what should rather run here.
-    pub(crate) fn pull_rt_group(&mut self, this_cpu: CpuId, g: GroupId) {
-        if !self.m.does(Step::PushOrPull) {
+    pub(super) fn pull_rt_group(&mut self, g: GroupId) {
+        if !self.m().does(Step::PushOrPull) {
             return;
         }
-        let online: Vec<CpuId> = self.m.root.online.iter().filter(|cpu| *cpu != this_cpu).collect();
-        for cpu in online {
-            let of = |cpu: CpuId| self.m.cpu(cpu).rt_group(g);
-            let (Some(own), Some(other)) = (of(this_cpu), of(cpu)) else { return };
-            if other.queue.len() <= 1 && !other.server.throttled {
-                continue;
-            }
-            let Some(task) = self.m.pushable_of_group(cpu, g, Some(this_cpu)) else { continue };
-            let rank = self.m.rt_rank(task);
-            let about_to_run = self.m.cpu(cpu).curr.is_some_and(|curr| {
-                let same =
-                    self.m.class_of(curr) == Class::RtGroup && self.m.task(curr).sched.served == g;
-                same && rank > self.m.rt_rank(curr)
-            });
-            if rank > own.highest() && !about_to_run {
-                self.move_within_group(task, cpu, this_cpu);
-            }
+        let (online, cpu) = (self.m().root.online, self.cpu);
+        for from in online.iter().filter(|from| *from != cpu) {
+            let Some(task) = self.m().pulled_of_group(from, cpu, g) else { continue };
+            self.set_group_moves(true);
+            self.take_queued(task, from, Why::RtPush);
+            self.set_group_moves(false);
+            self.resched_curr();
         }
     }
 }
@@ -575,7 +557,7 @@ pub(crate) fn init_rt_groups(e: &Experiment, m: &mut Machine) -> Result<(), Inpu
     for cpu in 0..m.cpus.len() {
         let servers = m.groups.servers();
         let c = &mut m.cpus[cpu];
-        c.dl.this_bw += servers.iter().map(|g| g.server.bw).sum::<u64>();
+        c.dl.this_bw += servers.bw();
         c.rt_groups = servers;
     }
     Ok(())

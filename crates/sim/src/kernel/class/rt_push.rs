@@ -185,8 +185,7 @@ impl Kernel<'_> {
         true
     }
 
-    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait, or such of SCHED_HIGH; and what a
-    /// group leaves behind whose server has just been throttled.
+    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait, or such of SCHED_HIGH.
     pub(crate) fn rto_push(&mut self) {
         self.m.classes.push_rt = false;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
@@ -194,7 +193,6 @@ impl Kernel<'_> {
                 self.rq(cpu).update_rq_clock();
                 self.push_rt_tasks(cpu);
             }
-            self.push_throttled_groups(cpu);
             if self.m.waiting_high(cpu).is_some() {
                 self.rq(cpu).push_high_task();
             }

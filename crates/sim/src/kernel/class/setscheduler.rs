@@ -27,7 +27,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
 use risetime_kernel::rt_group::cap_scale;
 use risetime_kernel::uclamp::{Uclamp, UclampRq};
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, Why};
@@ -179,6 +179,65 @@ impl Rq<'_, '_> {
             if from == Class::Deadline && self.m().cpu(cpu).dl.is_empty() {
                 self.pull_dl_task();
             }
+        } else {
+            self.wakeup_preempt(task, false);
+        }
+    }
+
+    /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
+    /// threads do.
+    pub(crate) fn enters_group(&mut self, task: TaskId) {
+        let Some(to) = self.m().task(task).moves_to else { return };
+        self.t(task).moves_to = None;
+        self.change_group(task, to);
+        self.tell_attributes(task);
+        let max_speed = self.m().max_speed(task);
+        if max_speed != self.m().task(task).max_speed {
+            self.t(task).max_speed = max_speed;
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
+    }
+
+    /// `sched_move_task`: the running task goes to another group, or one that does not exist yet will. A real-time one may have other
+    /// servers there, or none, or may not go (`sched_rt_can_attach`).
+    pub(crate) fn change_group(&mut self, task: TaskId, to: GroupId) {
+        let served = self.m().groups.served_by(to);
+        let t = self.m().task(task);
+        let real_time = t.sched.class().is_real_time() && t.state != State::New;
+        if real_time && t.sched.served != served {
+            self.move_rt_task(task, to);
+        } else {
+            self.sched_move_task(task, to);
+        }
+    }
+
+    fn move_rt_task(&mut self, task: TaskId, to: GroupId) {
+        let queued = self.m().task(task).state == State::Runnable;
+        let running = self.m().cpu(self.cpu).curr == Some(task);
+        let policy = self.m().task(task).sched.policy;
+        if let Err(e) = self.m().rt_can_attach(task, policy, to) {
+            return self.refuse(e);
+        }
+        let enter = |rq: &mut Self| {
+            let served = rq.m().groups.served_by(to);
+            (rq.t(task).group, rq.t(task).sched.served) = (to, served);
+            rq.t(task).limits = rq.m().limits_of(to);
+        };
+        if !queued {
+            return enter(self);
+        }
+        self.update_rq_clock();
+        if running {
+            self.put_prev_task(Some(task), None);
+        }
+        self.deactivate(task, DequeueKind::Save);
+        enter(self);
+        let c = self.c();
+        c.exec_start = c.clock.clock_task.0;
+        self.activate(task, EnqueueKind::Restore, false);
+        if running {
+            self.update_rt(false);
+            self.resched_curr();
         } else {
             self.wakeup_preempt(task, false);
         }
@@ -349,7 +408,7 @@ impl Rq<'_, '_> {
         }
         let own = m.cpus.iter().enumerate().filter(|(c, _)| t.allowed.contains(CpuId(*c as u32)));
         own.fold((0, 0), |(bw, capacity), (_, c)| {
-            (bw + c.dl.this_bw - c.group_servers_bw(), capacity + c.capacity.0)
+            (bw + c.dl.this_bw - c.rt_groups.bw(), capacity + c.capacity.0)
         })
     }
 

@@ -34,12 +34,7 @@ type Ranked = (u8, FpTask);
 
 impl Rq<'_, '_> {
     /// A task asks for `asked`, in place of which it gets `policy`: its CPU, if priorities are partitioned. False: there is none.
-    pub(in crate::kernel::class) fn bind_fixed(
-        &mut self,
-        task: TaskId,
-        asked: Policy,
-        policy: Policy,
-    ) -> bool {
+    pub(crate) fn bind_fixed(&mut self, task: TaskId, asked: Policy, policy: Policy) -> bool {
         let bound = self.t(task).sched.bound.take();
         if let Some(bound) = bound {
             self.set_allowed(task, bound.allowed);
@@ -67,7 +62,7 @@ impl Rq<'_, '_> {
         };
         let allowed = self.m().task(task).allowed;
         self.t(task).sched.bound = Some(Box::new(Bound { asked, priority, cpu, allowed }));
-        self.set_cpus_allowed(task, std::iter::once(cpu).collect());
+        self.t(task).sched.binds = Some(std::iter::once(cpu).collect());
         true
     }
 }
