@@ -364,6 +364,66 @@ fn what_the_analysis_admits_to_a_server_misses_nothing() {
     assert!(admitted > 200 && refused > 150 && late > 5, "{admitted} {refused} {late}");
 }
 
+/// Within any five periods a server gives its runtime six times at most, and once a tick by which it overruns: on each CPU, whatever its
+/// tasks do and wherever they go; and the fair class has its server's part.
+#[test]
+fn no_group_has_more_than_its_servers() {
+    let (mut windows, mut full) = (0, 0);
+    for seed in 1..=60 {
+        let state = &mut (seed * 7919);
+        let n = 1 + dice(state, 3) as usize;
+        let mut left = 880;
+        let mut groups = Vec::new();
+        let mut tasks = vec![format!(r#""fair": {{"cpus": [0], {SPIN}}}"#)];
+        for g in 0..1 + dice(state, 3) {
+            let period = 5 + dice(state, 40);
+            let budget = (period * dice(state, left) / 1000).max(1);
+            if budget * 1000 / period >= left {
+                continue;
+            }
+            left -= budget * 1000 / period + 1;
+            groups.push((g, budget, period));
+            for t in 0..1 + dice(state, 4) {
+                let (run, sleep) = (1 + dice(state, 30_000), 1 + dice(state, 20_000));
+                let policy = ["SCHED_FIFO", "SCHED_RR"][dice(state, 2) as usize];
+                tasks.push(format!(
+                    r#""g{g}_{t}": {{"taskgroup": "/g{g}", "policy": "{policy}", "priority": {}, "delay": {},
+                        "loop": -1, "run": {run}, "sleep": {sleep}}}"#,
+                    1 + dice(state, 5),
+                    100 + dice(state, 20_000)
+                ));
+            }
+        }
+        let all: Vec<String> =
+            groups.iter().map(|(g, q, p)| group(&format!("/g{g}"), *q, *p)).collect();
+        let kernel = KERNELS[seed as usize % 3];
+        let runs = run(n, &all.join(","), &tasks.join(","), kernel, 1000);
+        for (g, budget, period) in groups {
+            let comms: Vec<String> = (0..4).map(|t| format!("g{g}_{t}")).collect();
+            let known = comms
+                .iter()
+                .filter(|comm| tasks.iter().any(|t| t.contains(&format!("\"{comm}\""))));
+            // (Born in the root group, a task is in its own from its first moment on.)
+            let turns: Vec<(u32, u64, u64)> = known.flat_map(|comm| runs.turns(comm)).collect();
+            for cpu in 0..n as u32 {
+                for from in (0..1000 - 5 * period).step_by(3) {
+                    let (from, to) = (from * 1000, (from + 5 * period) * 1000);
+                    let own = turns.iter().filter(|t| t.0 == cpu);
+                    let ran: u64 = own.map(|t| t.2.min(to).saturating_sub(t.1.max(from))).sum();
+                    assert!(
+                        ran <= 6 * budget * 1000 + 1001,
+                        "{seed} {kernel} g{g}: {ran} of {budget} in {period}"
+                    );
+                    windows += 1;
+                    full += u32::from(ran >= 4 * budget * 1000);
+                }
+            }
+        }
+        assert!(runs.ran("fair", 0, 1000) > 30_000_000, "{seed}: {}", runs.ran("fair", 0, 1000));
+    }
+    assert!(windows > 20_000 && full > windows / 5, "{full} of {windows}");
+}
+
 proptest! {
     #![proptest_config(draws::config(200))]
 

@@ -60,8 +60,8 @@ pub(super) struct RtGroups;
 impl SchedClass for RtGroups {
     fn about(&self) -> (&'static str, &'static str) {
         (
-            "SCHED_FIFO, SCHED_RR in a group with rt_runtime_us",
-            "when its group's deadline server has its turn, the highest priority first (HCBS)",
+            "rt_runtime_us of groups",
+            "SCHED_FIFO, SCHED_RR under a deadline server of their group on each CPU: at its turn the highest priority first (HCBS; no kernel has it)",
         )
     }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: EnqueueKind, _: bool) {
