@@ -213,6 +213,25 @@ fn a_task_that_its_cpu_cannot_serve_goes_where_its_group_has_time() {
     assert!(runs.turns("a").iter().all(|turn| turn.0 == 0));
 }
 
+/// As the series reads: at wakeup a task stays, and is pushed only where a real-time or deadline task runs.
+#[test]
+fn a_task_that_wakes_where_its_server_is_throttled_waits_for_it() {
+    let wakes = r#""wakes": {"taskgroup": "/a", "policy": "SCHED_FIFO", "priority": 9, "cpus": [0, 1], "loop": -1, "run": 1000, "timer": {"ref": "unique", "period": 9000}}"#;
+    let busy = |cpu: u32, ms: u32| {
+        let more = format!("\"cpus\": [{cpu}], \"delay\": {},", ms * 1000);
+        spins(&format!("busy{cpu}"), "/a", 1, &more)
+    };
+    let worst = |busy: &[String]| {
+        let tasks = [&[wakes.to_string()], busy].concat().join(",");
+        let runs = run(2, &group("/a", 30, 100), &tasks, "linux-7.2", 2000);
+        runs.responses("wakes").into_iter().skip(1).max().unwrap_or(0) / 1_000_000
+    };
+    assert_eq!(worst(&[]), 1);
+    // The highest priority of its group, with half of the two servers' time to spare at each moment.
+    let worst = worst(&[busy(0, 0), busy(1, 50)]);
+    assert!((60..=71).contains(&worst), "{worst}");
+}
+
 #[test]
 fn round_robin_within_a_group_is_of_its_own_time() {
     let rr = |comm: &str| {
