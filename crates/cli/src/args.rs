@@ -1058,6 +1058,9 @@ pub(crate) struct DeployPlan {
     /// Which of the CPUs on which a task fits: the first, the fullest, the emptiest
     #[arg(long, value_enum, default_value = "worst")]
     pub(crate) fit: DeployFit,
+    /// All of them as a real-time group on one CPU, under the least deadline server of that period
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(100..=4_194_304))]
+    pub(crate) server_period_us: Option<u64>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use crate::args::{
     DeployOptimise, DeployPlan, DeployPolicy, DeployScheduler, DeploySolver, Written,
 };
 use crate::output::{self, Failure};
-use risetime_deploy::admit::Scheduler;
+use risetime_deploy::admit::{Order, Scheduler};
 use risetime_deploy::graph::Shape;
 use risetime_deploy::optimise::{self, Found, Objective, Options, Problem, Runs};
 use risetime_deploy::plan::{Rules, plan};
+use risetime_deploy::server::server;
 use risetime_deploy::{Drawn, Fit, Periods, SetDrawn, Utilisations, draw_set, sliced};
 use risetime_kernel::units::Span;
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
@@ -115,6 +116,20 @@ fn planned(args: &DeployPlan) -> Result<ExitCode, Failure> {
         DeployFit::Best => Fit::Best,
         DeployFit::Worst => Fit::Worst,
     };
+    if let Some(us) = args.server_period_us {
+        let order = match args.scheduler {
+            DeployScheduler::Edf => {
+                let what = "a group's tasks have priorities, not deadlines: wanted rm or dm beside --server-period-us";
+                return Err(Failure::input("--scheduler edf", what));
+            }
+            DeployScheduler::Rm => Order::Rate,
+            DeployScheduler::Auto | DeployScheduler::Dm => Order::Deadline,
+        };
+        let found = server(&needs, &platform, Span::from_us(us), order, fit);
+        let page = text::deploy_server(&needs, &platform, &found, &notes, &output::style());
+        output::print(&page)?;
+        return Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(1) });
+    }
     // `auto` keeps the first answer, where none is yes.
     let schedulers: &[Scheduler] = match args.scheduler {
         DeployScheduler::Auto => &[Scheduler::Edf, Scheduler::Dm],

@@ -6,6 +6,7 @@
 //!                                                                        │ admit: a test each, with its source
 //!              [Place] <── partition: which CPU, by first, best or worst fit ┘
 //! graphs ──> optimise ──> CPU, frequency and deadline of each node, at the least power
+//! needs of a file ──> server ──> the least server of a real-time group under which all are in time
 //! needs of a file ──> plan ──> CPU masks and attributes of each task, or who has no place, and why
 //! ```
 //!
@@ -21,6 +22,7 @@ pub mod graph;
 pub mod optimise;
 mod partition;
 pub mod plan;
+pub mod server;
 mod set;
 mod share;
 

@@ -205,7 +205,7 @@ pub fn plan(needs: &Needs, platform: &Platform, rules: Rules) -> Result<Plan, Ve
 /// ```
 ///
 /// Rounding: up.
-fn load(need: &Need, domain: &Domain) -> Option<Load> {
+pub(crate) fn load(need: &Need, domain: &Domain) -> Option<Load> {
     let (work, period, deadline) = match need.what {
         What::Job { runtime, period, deadline } => (runtime, period, deadline),
         What::Share { runtime, period } => (runtime, period, period),

@@ -325,6 +325,12 @@ pub struct TaskGroup {
     pub uclamp_max: Util,
     /// `cpu.idle`: it yields to everything beside it, with the weight of `SCHED_IDLE`.
     pub idle: bool,
+    /// `cpu.rt.max` of the series on real-time groups (HCBS), which no stock kernel has and no agent is told of: what its
+    /// SCHED_FIFO and SCHED_RR tasks have of each CPU, with those of groups below it. `None` ("max"): they are under the
+    /// nearest group above that says it, else as if there were no groups. 0: it may have none.
+    pub rt_runtime: Option<Span>,
+    /// In each such time.
+    pub rt_period: Span,
 }
 
 impl TaskGroup {
@@ -339,6 +345,8 @@ impl TaskGroup {
             uclamp_min: Util(0),
             uclamp_max: Util(1024),
             idle: false,
+            rt_runtime: None,
+            rt_period: Span(0),
         }
     }
 

@@ -23,7 +23,7 @@
 
 use crate::KernelRev;
 use crate::rt::RtBandwidth;
-use crate::units::{Capacity, Instant, Span, TaskId};
+use crate::units::{Capacity, GroupId, Instant, Span, TaskId};
 use alloc::vec::Vec;
 
 /// `BW_SHIFT`: a bandwidth of 1.
@@ -267,13 +267,15 @@ impl DlEntity {
     }
 }
 
-/// What is queued: a task, or the fair class's server.
+/// What is queued: a task, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DlId {
     /// A task.
     Task(TaskId),
     /// `rq->fair_server`.
     FairServer,
+    /// The server of a real-time group ([`crate::rt_group`]).
+    GroupServer(GroupId),
 }
 
 /// The deadline runqueue of one CPU (`struct dl_rq`).
@@ -307,13 +309,13 @@ impl DlRq {
     pub fn insert(&mut self, deadline: Instant, id: DlId) {
         let at = self.queue.partition_point(|(d, _)| *d <= deadline);
         self.queue.insert(at, (deadline, id));
-        self.tasks += usize::from(id != DlId::FairServer);
+        self.tasks += usize::from(matches!(id, DlId::Task(_)));
     }
     /// `__dequeue_dl_entity`; false: it was not queued.
     pub fn remove(&mut self, id: DlId) -> bool {
         let Some(at) = self.queue.iter().position(|(_, i)| *i == id) else { return false };
         self.queue.remove(at);
-        self.tasks -= usize::from(id != DlId::FairServer);
+        self.tasks -= usize::from(matches!(id, DlId::Task(_)));
         true
     }
     /// `on_dl_rq`.
@@ -328,7 +330,7 @@ impl DlRq {
     pub fn earliest(&self) -> Option<Instant> {
         self.queue.first().map(|(deadline, _)| *deadline)
     }
-    /// `dl_nr_running`: the server counts.
+    /// `dl_nr_running`: servers count.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
@@ -336,7 +338,7 @@ impl DlRq {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
-    /// Tasks queued; the server is none.
+    /// Tasks queued; a server is none.
     pub fn tasks(&self) -> usize {
         self.tasks
     }

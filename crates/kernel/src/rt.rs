@@ -12,7 +12,8 @@
 //! ```
 //!
 //! The kernel keeps a list for each of its 100 priorities and a bitmap of those not empty; one
-//! sorted list gives the same order, since a queue holds few tasks. Left out: real-time groups
+//! sorted list gives the same order, since a queue holds few tasks. Groups under deadline servers:
+//! [`crate::rt_group`]. Left out: groups that are throttled by a runtime of their own
 //! (`CONFIG_RT_GROUP_SCHED`), priority inheritance, `RT_RUNTIME_SHARE` (off since 5.10).
 //!
 //! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.

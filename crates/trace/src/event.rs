@@ -206,7 +206,8 @@ pub enum Event<'a> {
         /// Whether it comes.
         online: bool,
     },
-    /// A deadline task's runtime is used up, or the next period's has come (`dl_throttled`).
+    /// A deadline task's runtime is used up, or that of the server of a real-time task's group; or the next period's has come
+    /// (`dl_throttled`).
     Throttled {
         /// The task.
         task: TaskId,

@@ -363,6 +363,12 @@ fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
         let what = "`global.partitions`: the agent makes no cpusets yet";
         return Err(InputError::new(&workload.name, what).hint("run it with --backend sim"));
     }
+    if let Some(group) = workload.groups.iter().find(|g| g.rt_runtime.is_some()) {
+        let what =
+            "`rt_runtime_us` is of the series on real-time groups (HCBS), no stock kernel has it";
+        let place = format!("{}: task group `{}`", workload.name, group.path);
+        return Err(InputError::new(place, what).hint("leave it out, or run it with --backend sim"));
+    }
     type Asks = fn(&workload::Attr) -> bool;
     let unknown: [(Asks, &str); 4] = [
         (

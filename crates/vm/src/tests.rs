@@ -534,6 +534,15 @@ fn a_class_that_no_kernel_has_is_refused() {
     assert!(e.contains("`b`: SCHED_HIGH is a proof of concept, no stock kernel has it"), "{e}");
 }
 
+#[test]
+fn servers_of_groups_are_refused_as_no_kernel_has_them() {
+    let mut e = experiment("linux-7.2");
+    let text = r#"{"taskgroups": {"/a": {"rt_runtime_us": 5000, "rt_period_us": 10000}}, "tasks": {"a": {"taskgroup": "/a", "run": 5}}}"#;
+    e.workload = Arc::new(Workload::parse(text, "w").unwrap());
+    let e = planned(&e, &[]).map(|_| ()).unwrap_err().to_string();
+    assert!(e.contains("w: task group `/a`: `rt_runtime_us` is of the series on real-time groups (HCBS), no stock"), "{e}");
+}
+
 /// Of all there are: none is dropped in silence.
 #[test]
 fn every_setting_reaches_the_guest_or_is_refused() {

@@ -107,6 +107,9 @@ fn broken_policies_groups_hotplug_and_objects() {
     let dir = scratch("bad-mechanisms");
     let global =
         |keys: &str| format!("{{\"global\": {{{keys}}}, \"tasks\": {{\"a\": {{\"run\": 1}}}}}}");
+    let groups = |keys: &str| {
+        format!("{{\"taskgroups\": {{\"/g\": {{{keys}}}}}, \"tasks\": {{\"a\": {{\"run\": 1}}}}}}")
+    };
     let hotplug = |one: &str| global(&format!("\"hotplug\": [{one}]"));
     let cases: Vec<(String, &str)> = vec![
         (task("\"run\": 1, \"policy\": \"SCHED_FIFO\", \"priority\": 0"), "priority"),
@@ -121,6 +124,10 @@ fn broken_policies_groups_hotplug_and_objects() {
         ),
         (task("\"run\": 1, \"taskgroup\": \"a/../b\""), "taskgroup"),
         (task("\"run\": 1, \"taskgroup\": 5"), "taskgroup"),
+        (groups("\"rt_runtime_us\": 5000"), "`rt_runtime_us` wants `rt_period_us` beside it"),
+        (groups("\"rt_runtime_us\": 5000, \"rt_period_us\": 4000"), "5000, wanted at most"),
+        (groups("\"rt_runtime_us\": 5, \"rt_period_us\": 99"), "99"),
+        (groups("\"rt_runtime_us\": -2, \"rt_period_us\": 9000"), "-2"),
         (global("\"default_policy\": \"SCHED_BOGUS\""), "SCHED_BOGUS"),
         (hotplug("5"), "hotplug"),
         (

@@ -391,6 +391,7 @@ fn title_of(group: &Group) -> &'static str {
         "sched_rt_period_us" => "Sysctls",
         "dl_placement" => "Deadline tasks, as no stock kernel has them",
         "sched_demotion" => "Demotion, which no kernel has",
+        "rt_group_sched" => "Real-time groups under servers, which no kernel has",
         "sched_high_fair_percent" => "SCHED_HIGH, which no kernel has",
         "pelt_invariance" => "Load tracking of older kernels",
         "fits_capacity" => "Response-time series, and other patches",

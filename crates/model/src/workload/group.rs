@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! taskgroup   "/a/b" on a task or a phase (rt-app's key); "/" is the root group, where tasks begin
-//! taskgroups  { "/a": { weight, quota_us, period_us, burst_us, uclamp_min, uclamp_max, idle } }
+//! taskgroups  { "/a": { weight, quota_us, period_us, burst_us, uclamp_min, uclamp_max, idle, rt_runtime_us, rt_period_us } }
 //! ```
 //!
 //! rt-app only names groups; what they may do stands in `taskgroups`, beside `tasks`, which is ours.
@@ -10,7 +10,7 @@
 //! with the kernel's defaults.
 //!
 //! Source: rt-app, doc/tutorial.txt (taskgroup); Documentation/admin-guide/cgroup-v2.rst (cpu.weight,
-//! cpu.max, cpu.max.burst, cpu.uclamp.min, cpu.uclamp.max, cpu.idle).
+//! cpu.max, cpu.max.burst, cpu.uclamp.min, cpu.uclamp.max, cpu.idle); cpu.rt.max: Y. Andriaccio, L. Abeni, "[RFC PATCH v6 00/25] Hierarchical Constant Bandwidth Server", June 2026.
 
 use super::json::Reader;
 use super::{Attr, TaskGroup, TaskSpec};
@@ -30,6 +30,10 @@ const MAX_NAME: usize = 255;
 const PERIOD_US: std::ops::RangeInclusive<i64> = 1_000..=1_000_000;
 /// `max_bw_runtime_us`: so much that sums over groups fit.
 const MAX_QUOTA_US: i64 = 17_592_186_044;
+/// `sched_dl_period_min`, `sched_dl_period_max`: what a deadline server's period may be.
+const RT_PERIOD_US: std::ops::RangeInclusive<i64> = 100..=4_194_304;
+/// `DL_SCALE`: a runtime is at least 1024 ns.
+const MIN_RT_RUNTIME_US: i64 = 2;
 
 /// All groups by path, while a file is read.
 pub(super) type Groups = BTreeMap<String, TaskGroup>;
@@ -94,12 +98,27 @@ impl<'a> Reader<'a> {
                     clamp_at = Some(p);
                 }
                 "idle" => group.idle = self.int(p, what, 0..=1)? == 1,
+                "rt_runtime_us" => {
+                    let us = self.int(p, what, -1..=*RT_PERIOD_US.end())?;
+                    if (1..MIN_RT_RUNTIME_US).contains(&us) {
+                        let what = format!(
+                            "{what}: `rt_runtime_us` is {us}, wanted -1 (not limited here), 0 (no real-time tasks) or at least {MIN_RT_RUNTIME_US}"
+                        );
+                        return Err(self.error(&p.value, what));
+                    }
+                    group.rt_runtime = (us >= 0).then(|| Span(us as u64 * 1000));
+                }
+                "rt_period_us" => {
+                    group.rt_period = Span(self.int(p, what, RT_PERIOD_US)? as u64 * 1000);
+                }
                 other => {
                     let known = [
                         "burst_us",
                         "idle",
                         "period_us",
                         "quota_us",
+                        "rt_period_us",
+                        "rt_runtime_us",
                         "uclamp_max",
                         "uclamp_min",
                         "weight",
@@ -114,6 +133,19 @@ impl<'a> Reader<'a> {
             let found = group.burst.0 / 1000;
             let what = format!("{what}: `burst_us` is {found}, wanted at most `quota_us`");
             return Err(self.error(&p.value, what));
+        }
+        if let (Some(p), Some(runtime)) = (find("rt_runtime_us"), group.rt_runtime) {
+            let (us, period) = (runtime.0 / 1000, group.rt_period.0 / 1000);
+            if period == 0 && us > 0 {
+                let what = format!("{what}: `rt_runtime_us` wants `rt_period_us` beside it");
+                return Err(self.error(&p.name, what));
+            }
+            if us > period && us > 0 {
+                let what = format!(
+                    "{what}: `rt_runtime_us` is {us}, wanted at most `rt_period_us`, {period}"
+                );
+                return Err(self.error(&p.value, what));
+            }
         }
         if let Some(p) = find("weight").filter(|_| group.idle) {
             let what = format!("{what}: `weight` of an idle group: the kernel refuses both");
@@ -245,6 +277,14 @@ mod tests {
             (r#""/a": { "wieght": 1 }"#, "/a", "weight"),
             (r#""/a": { "quota_us": 999 }"#, "/a", "quota_us"),
             (r#""/a": { "period_us": 999 }"#, "/a", "period_us"),
+            (r#""/a": { "rt_runtime_us": 1, "rt_period_us": 1000 }"#, "/a", "at least 2"),
+            (r#""/a": { "rt_runtime_us": 1000 }"#, "/a", "wants `rt_period_us`"),
+            (
+                r#""/a": { "rt_runtime_us": 1001, "rt_period_us": 1000 }"#,
+                "/a",
+                "1001, wanted at most",
+            ),
+            (r#""/a": { "rt_runtime_us": 9, "rt_period_us": 99 }"#, "/a", "rt_period_us"),
             (r#""/a": { "burst_us": 1000 }"#, "/a", "at most `quota_us`"),
             (r#""/a": { "quota_us": 1000, "burst_us": 1001 }"#, "/a", "at most `quota_us`"),
             (r#""/a": { "uclamp_min": 9, "uclamp_max": 8 }"#, "/a", "above"),

@@ -4,6 +4,7 @@ use super::Style;
 use super::page::{Ink, Page, Table};
 use risetime_deploy::Fit;
 use risetime_deploy::plan::{Attr, NoRoom, Plan, Planned, Rules};
+use risetime_deploy::server::Group;
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Needs, Platform};
 use std::collections::BTreeSet;
@@ -50,6 +51,86 @@ pub fn deploy_plan(
     }
     notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
     page.finish()
+}
+
+/// A group under a server with its commands, or who is late and why.
+pub fn deploy_server(
+    needs: &Needs,
+    platform: &Platform,
+    found: &Result<Group, Vec<NoRoom>>,
+    notes: &[String],
+    style: &Style,
+) -> String {
+    let mut page = Page::new(style);
+    let (name, on, all) = (&needs.name, &platform.name, needs.tasks.len());
+    match found {
+        Ok(group) => {
+            let (runtime, period) = (group.runtime.0 / 1000, group.period.0 / 1000);
+            let s = if all == 1 { "task is" } else { "tasks are" };
+            let percent = 100.0 * runtime as f64 / period as f64;
+            page.paragraph(
+                0,
+                Ink::Strong,
+                &format!("{name} on {on}: {all} {s} in time under a server of {runtime} of each {period} µs ({percent:.1} %) on {}.", group.cpu),
+            );
+            served(&mut page, name, group);
+        }
+        Err(missing) => {
+            let what = format!("{name} on {on}: no server of that period is enough.");
+            page.paragraph(0, Ink::Bad, &what);
+            page.blank();
+            for m in missing {
+                page.hanging("  ", Ink::Plain, &format!("{}: {}: {}", m.at, m.name, m.reason));
+            }
+            page.blank();
+            let hint = "A shorter --server-period-us, a shorter runtime or a later deadline helps.";
+            page.paragraph(0, Ink::Dim, hint);
+        }
+    }
+    if !notes.is_empty() {
+        page.blank();
+    }
+    notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    page.finish()
+}
+
+fn served(page: &mut Page<'_>, name: &str, group: &Group) {
+    page.blank();
+    let mut table = Table::new(["task", "policy", "response", "deadline"]);
+    let us = |span: Span| format!("{} µs", span.0.div_ceil(1000));
+    for t in &group.tasks {
+        let policy = format!("SCHED_FIFO {}", t.priority);
+        table.row([t.name.clone(), policy, us(t.response), us(t.deadline)]);
+    }
+    page.table(0, &table);
+    page.blank();
+    let what = format!(
+        "The longest responses under the least that such a server gives (Shin and Lee 2003), less a tick of {}, by which it may have overrun. Each other server or deadline task of the CPU may make all of it a tick later.",
+        us(group.tick)
+    );
+    page.paragraph(0, Ink::Plain, &what);
+    page.blank();
+    page.paragraph(
+        0,
+        Ink::Strong,
+        "To put them there, as root, on a kernel with real-time groups:",
+    );
+    let mut command = |text: &str| {
+        page.command("  ", Ink::Dim, text.split(' ').map(str::to_string));
+    };
+    let dir = format!("/sys/fs/cgroup/{}", comm(name));
+    command("echo +cpu > /sys/fs/cgroup/cgroup.subtree_control");
+    let (runtime, period) = (group.runtime.0 / 1000, group.period.0 / 1000);
+    // The root's own says what all groups below it may have.
+    command(&format!("echo {runtime} {period} > /sys/fs/cgroup/cpu.rt.max"));
+    command(&format!("mkdir {dir}"));
+    command(&format!("echo {runtime} {period} > {dir}/cpu.rt.max"));
+    for t in &group.tasks {
+        command(&format!("PID=$(pgrep -n -x {})", comm(&t.name)));
+        command(&format!("taskset -p -c {} $PID", group.cpu.0));
+        command(&format!("echo $PID > {dir}/cgroup.procs"));
+        command(&format!("chrt -f -p {} $PID", t.priority));
+    }
 }
 
 fn placed(page: &mut Page<'_>, plan: &Plan, platform: &Platform) {

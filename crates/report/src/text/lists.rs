@@ -317,6 +317,10 @@ fn group(g: &TaskGroup) -> Vec<String> {
             out.push(format!("burst {} ms", ms(g.burst)));
         }
     }
+    if let Some(runtime) = g.rt_runtime {
+        let ms = |span: Span| words::one(span.as_ms());
+        out.push(format!("real-time {} ms in {} ms", ms(runtime), ms(g.rt_period)));
+    }
     if g.uclamp_min > Util(0) {
         out.push(format!("util_min {}", g.uclamp_min.0));
     }

@@ -571,9 +571,12 @@ impl Rq<'_, '_> {
         let same = t.asked == asked && attr.taskgroup.is_none();
         self.set_class(task, attr);
         self.renew_clamps(task);
+        if let Some(cpu) = self.t(task).sched.binds.take() {
+            self.set_cpus_allowed(task, cpu);
+        }
         if let Some(path) = &attr.taskgroup {
             let group = self.m().groups.find(path);
-            self.sched_move_task(task, group);
+            self.change_group(task, group);
         }
         self.tell_attributes(task);
         let m = self.parts();

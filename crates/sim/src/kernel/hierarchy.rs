@@ -29,7 +29,6 @@ use risetime_kernel::pelt_cfs::{
 };
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{GroupId, TaskId};
-use risetime_trace::Event;
 
 impl Rq<'_, '_> {
     /// A task of `g` is no longer, or again, runnable where it is queued (`set_delayed`,
@@ -600,21 +599,7 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
-    /// threads do.
-    pub(crate) fn enters_group(&mut self, task: TaskId) {
-        let Some(to) = self.m().task(task).moves_to else { return };
-        self.t(task).moves_to = None;
-        self.sched_move_task(task, to);
-        self.tell_attributes(task);
-        let max_speed = self.m().max_speed(task);
-        if max_speed != self.m().task(task).max_speed {
-            self.t(task).max_speed = max_speed;
-            self.emit(Event::MaxSpeed { task, max_speed });
-        }
-    }
-
-    /// `sched_move_task`: the running task goes to another group, or one that does not exist yet will.
+    /// `sched_move_task` as far as the fair class and clamps are concerned.
     pub(crate) fn sched_move_task(&mut self, task: TaskId, to: GroupId) {
         let (from, cpu) = (self.m().task(task).group, self.cpu);
         if from == to {
@@ -625,7 +610,8 @@ impl Rq<'_, '_> {
             return;
         }
         let limits = self.m().limits_of(to);
-        self.t(task).limits = limits;
+        let served = self.m().groups.served_by(to);
+        (self.t(task).limits, self.t(task).sched.served) = (limits, served);
         if !self.m().is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
             self.t(task).group = to;

@@ -89,6 +89,8 @@ impl Rq<'_, '_> {
             ClassTimer::Inactive(task) => self.inactive_task_timer(task),
             ClassTimer::Server(_) => self.dl_server_timer(),
             ClassTimer::ServerInactive(_) => self.server_inactive_timer(),
+            ClassTimer::GroupServer(_, g) => self.group_server_timer(g),
+            ClassTimer::GroupInactive(_, g) => self.group_inactive_timer(g),
             ClassTimer::Overcommit(_) => self.overcommit_timer(),
             ClassTimer::SliceOver(_) => self.hrexpiry(),
             _ => {}

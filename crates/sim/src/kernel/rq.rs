@@ -24,6 +24,7 @@ use crate::state::class::ClassTimer;
 use crate::state::costs::{Amount, Kind, quantile};
 use crate::state::cpuset::CpuSet;
 use crate::state::draw::entity;
+use crate::state::effects::Effects;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
 use crate::state::hooks::Waker;
@@ -314,6 +315,18 @@ impl Rq<'_, '_> {
     pub(crate) fn set_push_rt(&mut self, on: bool) {
         self.k.m.classes.push_rt = on;
     }
+    /// Whether groups whose server has been throttled here are to push, right after this CPU's switch.
+    pub(crate) fn set_push_groups(&mut self, on: bool) {
+        self.k.m.classes.push_groups = on;
+    }
+    /// A task is on its way from one of its group's servers to another.
+    pub(crate) fn set_group_moves(&mut self, on: bool) {
+        self.k.m.classes.group_moves = on;
+    }
+    /// Where a search for a CPU came to.
+    pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
+        self.k.m.classes.take_distribute(effects);
+    }
     /// Until when the tick's interrupt keeps the CPU, if it takes any time; as the driver says, if it does.
     pub(crate) fn interrupt_until(&mut self) -> Option<Instant> {
         let told = self.k.driver.as_mut().and_then(|d| d.tick(&self.k.m, self.cpu));
@@ -402,9 +415,9 @@ impl Rq<'_, '_> {
     pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
         self.k.move_queued(task, self.cpu, to, why);
     }
-    /// `take_task` of MuQSS: a task that waits on another CPU comes here, to run next.
-    pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId) {
-        self.k.move_queued(task, from, self.cpu, Why::EarliestDeadline);
+    /// A task that waits on another CPU comes here (`take_task` of MuQSS, `pull_rt_task` of a group).
+    pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId, why: Why) {
+        self.k.move_queued(task, from, self.cpu, why);
         self.still_locked();
     }
     /// `resched_cpu`: another CPU looks for who is to run.

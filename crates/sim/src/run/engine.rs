@@ -153,6 +153,9 @@ impl Simulation<'_> {
             if let Some(task) = self.k.rq(cpu).schedule() {
                 self.go_on(cpu, task);
             }
+            if self.k.m.classes.push_groups {
+                self.k.rq(cpu).push_throttled_groups();
+            }
             if self.k.m.classes.push_rt {
                 self.k.rto_push();
             }

@@ -3,6 +3,7 @@
 use crate::kernel::before;
 use crate::kernel::class::dl_placement;
 use crate::kernel::class::muqss;
+use crate::kernel::class::rt_group;
 use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
 use crate::kernel::perf_domain;
@@ -200,6 +201,7 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: sysctls::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::demotion::PARAMS });
     groups.push(Group { owner: None, params: dl_placement::PARAMS });
+    groups.push(Group { owner: None, params: crate::state::rt_group::PARAMS });
     groups.push(Group { owner: None, params: crate::state::high::PARAMS });
     groups.push(Group { owner: None, params: crate::state::overcommit::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
@@ -291,6 +293,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     sysctls::check(policy, &settings)?;
     before::check(policy, &settings)?;
     dl_placement::check(platform, policy, &settings)?;
+    rt_group::check(policy, &settings)?;
     muqss::check(policy, &settings)?;
     governor::check(policy, &settings)?;
     settings.0.extend(own);

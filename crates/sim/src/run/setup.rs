@@ -7,6 +7,7 @@ use crate::kernel::before;
 use crate::kernel::class::dl_placement;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::class::muqss;
+use crate::kernel::class::rt_group::init_rt_groups;
 use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
 use crate::kernel::governor::Works;
@@ -39,6 +40,7 @@ use crate::state::machine::{
 };
 use crate::state::overcommit::OvercommitRq;
 use crate::state::plain;
+use crate::state::rt_group::{RT_GROUP_SCHED, RtGroupRqs};
 use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
@@ -202,6 +204,11 @@ pub(crate) fn simulation_with<'a>(
         refused: None,
     };
     let mut simulation = Simulation { k, user, steers: None, without };
+    let k = &mut simulation.k;
+    if let Some(server) = sysctls::fair_server(e) {
+        init_dl_servers(server, &mut k.m.cpus, &mut k.m.classes);
+    }
+    init_rt_groups(e, &mut k.m)?;
     add_tasks(&mut simulation, &specs, started, e.phase);
     add_service(&mut simulation, &specs[..started], e.phase);
     let k = &mut simulation.k;
@@ -225,9 +232,6 @@ pub(crate) fn simulation_with<'a>(
     }
     add_kthreads(&mut k.m, governor.works.in_rev(e.policy.kernel));
     k.add_stoppers(&e.settings);
-    if let Some(server) = sysctls::fair_server(e) {
-        init_dl_servers(server, &mut k.m.cpus, &mut k.m.classes);
-    }
     Ok(simulation)
 }
 
@@ -281,6 +285,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             dl: DlRq::new(sysctls::of_experiment(e).rt),
             stopper: None,
             fair_server: None,
+            rt_groups: RtGroupRqs::default(),
             muqss: None,
             high: HighRq::of(e, rev, tunables, UPTIME.0),
             overcommit: OvercommitRq::of(e, Instant(UPTIME.0)),
@@ -358,7 +363,13 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         tick: platform.tick(),
         tick_offset: Span(0),
         jiffy: Cell::new(Machine::no_jiffy(Instant(0), platform.tick())),
-        groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
+        groups: Groups::new(
+            &e.workload.groups,
+            rev,
+            platform.nr_cpus(),
+            tunables,
+            e.settings.name(RT_GROUP_SCHED) != Some("off"),
+        ),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: cost::of_experiment(e),

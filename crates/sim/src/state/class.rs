@@ -2,12 +2,13 @@
 //!
 //! What each class does: `kernel/class/`.
 
+use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
-use risetime_kernel::deadline::{BW_UNIT, DlEntity};
+use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
 use risetime_kernel::overcommit::Moved;
@@ -28,6 +29,8 @@ pub(crate) const POWER_HAL: &str = "power_hal";
 pub(crate) enum Class {
     Stop,
     Deadline,
+    /// Real-time tasks of groups with servers.
+    RtGroup,
     Rt,
     Overcommit,
     High,
@@ -41,9 +44,13 @@ impl Class {
     pub(crate) fn is_above_fair(self) -> bool {
         self < Class::Muqss
     }
+    /// `rt_task`: of SCHED_FIFO or SCHED_RR, in whatever group.
+    pub(crate) fn is_real_time(self) -> bool {
+        matches!(self, Class::Rt | Class::RtGroup)
+    }
     /// Whether what its tasks run counts in `rt_avg`.
     pub(crate) fn counts_as_rt(self) -> bool {
-        matches!(self, Class::Rt | Class::Overcommit | Class::High)
+        self.is_real_time() || matches!(self, Class::Overcommit | Class::High)
     }
 }
 
@@ -55,6 +62,12 @@ pub(crate) struct Sched {
     pub(crate) dl: Option<Box<DlEntity>>,
     /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
     pub(crate) dl_home: Option<CpuId>,
+    /// Its CPU, where priorities stand in for deadlines and are partitioned.
+    pub(crate) bound: Option<Box<Bound>>,
+    /// The affinity that this makes of its own, until it is set.
+    pub(crate) binds: Option<CpuSet>,
+    /// The group whose servers serve it while it is a real-time task; the root: it has none.
+    pub(crate) served: GroupId,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
     /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
@@ -76,6 +89,17 @@ pub(crate) struct Sched {
     pub(crate) muqss: Option<muqss::Entity>,
 }
 
+/// A task with a fixed priority in place of a deadline, bound to a CPU.
+pub(crate) struct Bound {
+    /// What it asked for.
+    pub(crate) asked: DlParams,
+    /// The priority that it has for it.
+    pub(crate) priority: RtPriority,
+    pub(crate) cpu: CpuId,
+    /// Where it might run before.
+    pub(crate) allowed: CpuSet,
+}
+
 /// A demotion ([`crate::kernel::class`]).
 pub(crate) struct Demoted {
     /// What it was; `None`: it still is.
@@ -91,6 +115,9 @@ impl Sched {
             policy: Policy::Other { slice: None },
             dl: None,
             dl_home: None,
+            bound: None,
+            binds: None,
+            served: GroupId::ROOT,
             rr_left: 0,
             high: None,
             overcommit: None,
@@ -122,6 +149,9 @@ impl Sched {
         match self.policy {
             _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
+            Policy::Fifo { .. } | Policy::Rr { .. } if self.served != GroupId::ROOT => {
+                Class::RtGroup
+            }
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
             Policy::Overcommit { .. } => Class::Overcommit,
             Policy::High { .. } => Class::High,
@@ -154,10 +184,16 @@ pub(crate) struct Classes {
     pub(crate) rt_period: Option<Instant>,
     /// `dl_bw.total_bw`.
     pub(crate) total_bw: u64,
+    /// What groups of real-time tasks have of each CPU (`get_dl_groups_bw`).
+    pub(crate) groups_bw: u64,
     /// Capacity of all CPUs.
     pub(crate) total_capacity: u64,
     /// CPUs that have RT tasks to push and got asked to (`rto_mask`, walked after this event).
     pub(crate) push_rt: bool,
+    /// A group's server has been throttled on the CPU that switches.
+    pub(crate) push_groups: bool,
+    /// A task is on its way from one of its group's servers to another.
+    pub(crate) group_moves: bool,
     /// `distribute_cpu_mask_prev`, by CPU.
     pub(crate) distribute: Vec<CpuId>,
 }
@@ -211,8 +247,11 @@ impl Classes {
             rt_uclamp_min: rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
             rt_period: None,
             total_bw: 0,
+            groups_bw: 0,
             total_capacity: e.platform.cpus().map(capacity).sum(),
             push_rt: false,
+            push_groups: false,
+            group_moves: false,
             distribute: vec![CpuId(0); e.platform.nr_cpus()],
         }
     }
@@ -248,7 +287,7 @@ impl Machine {
         match t.sched.class() {
             Class::Stop => 0,
             Class::Deadline => -1,
-            Class::Rt => 99 - i32::from(t.sched.rt_priority()),
+            Class::Rt | Class::RtGroup => 99 - i32::from(t.sched.rt_priority()),
             // Between the lowest real-time priority and the highest fair one.
             Class::Overcommit | Class::High => 99,
             Class::Muqss | Class::Fair => 120 + i32::from(t.nice),
@@ -298,6 +337,10 @@ pub(crate) enum ClassTimer {
     Server(CpuId),
     /// `inactive_timer` of a CPU's fair server.
     ServerInactive(CpuId),
+    /// `dl_timer` of a group's server on a CPU.
+    GroupServer(CpuId, GroupId),
+    /// `inactive_timer` of a group's server on a CPU.
+    GroupInactive(CpuId, GroupId),
     /// SCHED_OVERCOMMIT's of a CPU.
     Overcommit(CpuId),
     /// MuQSS's `hrexpiry_timer` of a CPU.
@@ -370,10 +413,14 @@ impl Machine {
 pub(crate) trait DlPlacement: Sync {
     /// Its name in the setting `dl_placement`, and what it is, in a sentence.
     fn about(&self) -> (&'static str, &'static str);
-    /// A task takes on the class, or another reservation, of bandwidth `bw` (2²⁰ = 1), which the machine as a whole
-    /// has room for: the CPU that it belongs to from now on. `None`: there is none, and the request is refused.
-    fn enter(&self, m: &Machine, task: TaskId, _bw: u64) -> Option<CpuId> {
+    /// A task takes on the class, or another reservation, `asked`, which the machine as a whole has room for: the CPU that it
+    /// belongs to from now on. `None`: there is none, and the request is refused.
+    fn enter(&self, m: &Machine, task: TaskId, _asked: &DlEntity) -> Option<CpuId> {
         Some(m.task(task).cpu)
+    }
+    /// By which fit it gives a task a CPU for good, if it does: so it does where priorities stand in for deadlines, too.
+    fn fit(&self) -> Option<Fit> {
+        None
     }
     /// Where a waking task goes that may run on several CPUs.
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed;
@@ -381,6 +428,15 @@ pub(crate) trait DlPlacement: Sync {
     fn moves(&self, _: &Machine, _: TaskId, _to: CpuId) -> bool {
         true
     }
+}
+
+/// Which CPU of those on which a test holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The smallest, then the first.
+    First,
+    /// The one with most room.
+    Worst,
 }
 
 /// What frequencies know of deadline tasks.

@@ -6,13 +6,17 @@
 //!                         max_bw: sched_rt_runtime_us / sched_rt_period_us, 2²⁰ = 1
 //! ```
 //!
+//! Deadlines before ends of periods: what is due within any time fits, too ([`risetime_kernel::demand`], where partitioned)
+//!
 //! Which reservations count is the placement's: those that belong to the CPU (`this_bw`), or those that are active
-//! there (`running_bw`). The fair server's counts like any other, as it does in the kernel's own admission.
+//! there (`running_bw`). The fair server's, and those of groups, count like any other, as they do in the kernel's own admission.
 //! Source of the sums: [`risetime_kernel::deadline`].
 
 use crate::state::class::Class;
 use crate::state::machine::{Machine, State};
-use risetime_kernel::deadline::dl_overflow;
+use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
+use risetime_kernel::demand::edf_demand_holds;
+use risetime_kernel::supply::FpTask;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
@@ -37,17 +41,38 @@ impl Machine {
     /// Bandwidth of the reservations that belong to `cpu` wherever their tasks are just now, without that of `but`:
     /// like the kernel's sum of all, one that leaves counts until its 0-lag time.
     pub(crate) fn dl_homed(&self, cpu: CpuId, but: TaskId) -> u64 {
-        let server = self.cpu(cpu).fair_server.as_ref().map_or(0, |s| s.bw);
-        let own = self.tasks.iter().enumerate().filter(|(i, t)| {
+        let c = self.cpu(cpu);
+        let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.rt_groups.bw();
+        servers + self.homed(cpu, but).map(|dl| dl.bw).sum::<u64>()
+    }
+    /// Those reservations.
+    fn homed(&self, cpu: CpuId, but: TaskId) -> impl Iterator<Item = &DlEntity> {
+        let own = self.tasks.iter().enumerate().filter(move |(i, t)| {
             *i != but.index() && t.sched.dl_home == Some(cpu) && t.state != State::New
         });
-        let bw = own.filter_map(|(_, t)| {
+        own.filter_map(|(_, t)| {
             let dl = t.sched.dl.as_deref()?;
             let member = t.sched.class() == Class::Deadline && t.state != State::Exited;
             let demoted = t.sched.demoted.as_ref().is_some_and(|d| d.was.is_some());
-            (member || demoted || dl.inactive_timer.is_some()).then_some(dl.bw)
-        });
-        server + bw.sum::<u64>()
+            (member || demoted || dl.inactive_timer.is_some()).then_some(dl)
+        })
+    }
+    /// EDF's demand test on one CPU, for `asked` and what belongs to it without `but`; with deadlines at the ends of all periods
+    /// there is nothing to it beside [`Machine::dl_fits`].
+    pub(crate) fn dl_demand_holds(&self, cpu: CpuId, but: TaskId, asked: &DlEntity) -> bool {
+        let c = self.cpu(cpu);
+        let servers =
+            c.fair_server.as_deref().into_iter().chain(c.rt_groups.iter().map(|g| &g.server));
+        let all: Vec<&DlEntity> = servers.chain(self.homed(cpu, but)).chain([asked]).collect();
+        if all.iter().all(|dl| dl.is_implicit()) {
+            return true;
+        }
+        let of = |dl: &&DlEntity| {
+            let DlParams { runtime, deadline, period, .. } = dl.params;
+            FpTask { runtime, deadline, period }
+        };
+        let tasks: Vec<FpTask> = all.iter().map(of).collect();
+        edf_demand_holds(&tasks, (c.dl.max_bw * c.capacity.0) >> 10)
     }
     /// Whether a reservation of the task counts on its CPU.
     pub(crate) fn dl_counts(&self, task: TaskId) -> bool {
@@ -70,7 +95,8 @@ impl Machine {
     #[inline]
     pub(crate) fn class_before(&self, a: Class, b: Class) -> bool {
         let swapped = |class| match class {
-            Class::Deadline => Class::Rt,
+            Class::Deadline => Class::RtGroup,
+            Class::RtGroup => Class::Rt,
             Class::Rt => Class::Deadline,
             other => other,
         };

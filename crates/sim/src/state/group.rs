@@ -21,6 +21,7 @@
 
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::machine::{Cpu, Machine, UPTIME};
+use crate::state::rt_group::{Promised, RtGroupRqs};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
@@ -30,6 +31,7 @@ use risetime_kernel::group::{
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::rt_group::internal_runtime;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, TaskId};
 use risetime_kernel::weight::NICE_0_LOAD;
@@ -58,6 +60,8 @@ pub(crate) struct TaskGroup {
     uclamp: Uclamp,
     pub(crate) load: TgLoad,
     pub(crate) pool: Option<Pool>,
+    /// What its real-time tasks have of each CPU, if it says so itself ([`crate::state::rt_group`]).
+    pub(crate) promised: Option<Promised>,
     /// By CPU.
     pub(crate) rq: Vec<GroupRq>,
 }
@@ -97,12 +101,13 @@ pub(crate) struct GroupSe {
 }
 
 impl Groups {
-    /// The groups of a workload on a machine of `cpus` CPUs; none if it names none.
+    /// The groups of a workload on a machine of `cpus` CPUs; none if it names none. `served`: what they say of real-time tasks holds.
     pub(crate) fn new(
         groups: &[workload::TaskGroup],
         rev: KernelRev,
         cpus: usize,
         tunables: Tunables,
+        served: bool,
     ) -> Groups {
         if groups.is_empty() {
             return Groups::default();
@@ -115,6 +120,7 @@ impl Groups {
             uclamp,
             load: TgLoad::default(),
             pool,
+            promised: None,
             rq: (0..cpus).map(|_| GroupRq::new(id, rev, tunables, idle)).collect(),
         };
         let mut list = vec![new(GroupId::ROOT, GroupId::ROOT, NICE_0_LOAD, false, root, None)];
@@ -127,7 +133,9 @@ impl Groups {
             let uclamp = cpu_util_update_eff(request, Some(list[parent].uclamp));
             let id = GroupId(i as u32 + 1);
             let pool = g.quota.map(|quota| Pool::new(quota, g.period, g.burst));
-            list.push(new(id, GroupId(parent as u32), shares, g.idle, uclamp, pool));
+            let promised = g.rt_runtime.map(|runtime| Promised { runtime, period: g.rt_period });
+            let group = new(id, GroupId(parent as u32), shares, g.idle, uclamp, pool);
+            list.push(TaskGroup { promised: promised.filter(|_| served), ..group });
             paths.push(g.path.clone());
         }
         let limited = list.iter().any(|g| g.pool.is_some());
@@ -143,6 +151,11 @@ impl Groups {
     /// The group of that path; the workload was checked: there is one.
     pub(crate) fn find(&self, path: &str) -> GroupId {
         GroupId(self.paths.iter().position(|p| p == path).unwrap_or(0) as u32)
+    }
+
+    /// Its path; "" is the root.
+    pub(crate) fn path(&self, g: GroupId) -> &str {
+        &self.paths[g.index()]
     }
 
     pub(crate) fn rq(&self, cpu: CpuId, g: GroupId) -> &GroupRq {
@@ -173,6 +186,35 @@ impl Groups {
             at = self.parent(at);
         }
         at != GroupId::ROOT
+    }
+
+    /// `active_context`: the group whose servers serve real-time tasks of `g`; the root: none does.
+    pub(crate) fn served_by(&self, g: GroupId) -> GroupId {
+        let mut at = g;
+        while at != GroupId::ROOT && self.list[at.index()].promised.is_none() {
+            at = self.parent(at);
+        }
+        at
+    }
+
+    /// Groups with servers, parents first, each with what it was promised.
+    pub(crate) fn promised(&self) -> impl Iterator<Item = (GroupId, Promised)> + '_ {
+        let all = (0..).map(GroupId).zip(&self.list);
+        all.filter_map(|(g, group)| Some((g, group.promised?)))
+    }
+
+    /// `tg_compute_children_bw`: what the groups next below `g` that have servers were promised of each CPU.
+    pub(crate) fn promised_below(&self, g: GroupId) -> u64 {
+        let below = |of: &(GroupId, Promised)| of.0 != g && self.served_by(self.parent(of.0)) == g;
+        self.promised().filter(below).map(|(_, promised)| promised.bw()).sum()
+    }
+
+    /// The servers of one CPU.
+    pub(crate) fn servers(&self) -> RtGroupRqs {
+        RtGroupRqs::new(self.promised().map(|(g, Promised { runtime, period })| {
+            let runtime = internal_runtime(period, runtime, self.promised_below(g));
+            (g, Promised { runtime, period })
+        }))
     }
 
     /// What a task of `g` may ask for (`uclamp_tg_restrict`).

@@ -31,6 +31,7 @@ use crate::state::overcommit::OvercommitRq;
 use crate::state::perf_domain::{PerfDomain, Scale};
 use crate::state::preempt::Preempt;
 use crate::state::pressure::{Caps, CpuPressure};
+use crate::state::rt_group::RtGroupRqs;
 use crate::state::series::{CpuSeries, Series};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
@@ -244,6 +245,8 @@ pub(crate) struct Cpu {
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
+    /// Groups of real-time tasks with servers.
+    pub(crate) rt_groups: RtGroupRqs,
     /// What MuQSS keeps, where that stands in for the fair class.
     pub(crate) muqss: Option<Box<MuqssRq>>,
     /// SCHED_HIGH, where a task ever is of it.
@@ -871,7 +874,7 @@ impl Cpu {
     }
 
     /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
-    /// are throttled, deadline tasks that are not, the stopper, those of SCHED_HIGH, and those of SCHED_OVERCOMMIT whose time has come.
+    /// are throttled or their group's server is, deadline tasks that are not, the stopper, those of SCHED_HIGH, and those of SCHED_OVERCOMMIT whose time has come.
     #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
@@ -879,7 +882,14 @@ impl Cpu {
         let muqss = self.muqss.as_ref().map_or(0, |rq| rq.nr_running());
         let high = self.high.as_ref().map_or(0, |high| high.nr_queued());
         let overcommit = self.overcommit.as_ref().map_or(0, |queue| queue.class.eligible());
-        self.h_nr_queued() + rt + muqss + self.dl.tasks() + usize::from(stop) + high + overcommit
+        self.h_nr_queued()
+            + rt
+            + self.rt_groups.nr_served()
+            + muqss
+            + self.dl.tasks()
+            + usize::from(stop)
+            + high
+            + overcommit
     }
     /// What deadline tasks and those of SCHED_OVERCOMMIT are promised, 2²⁰ = a CPU of capacity 1024.
     #[inline]

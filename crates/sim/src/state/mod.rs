@@ -22,6 +22,7 @@ pub(crate) mod perf_domain;
 pub(crate) mod plain;
 pub(crate) mod preempt;
 pub(crate) mod pressure;
+pub(crate) mod rt_group;
 pub(crate) mod series;
 pub(crate) mod short_ways;
 pub(crate) mod sysctls;

@@ -195,6 +195,150 @@ fn what_is_admitted_to_a_cpu_misses_nothing() {
     assert!(admitted.iter().all(|n| *n >= 6), "{admitted:?}");
 }
 
+/// The same with deadlines of so many per cent of the period.
+fn constrained(set: &[(u64, u64, u64)], percent: impl Fn(usize) -> u64) -> (String, Vec<u64>) {
+    let due: Vec<u64> = set
+        .iter()
+        .enumerate()
+        .map(|(i, t)| (t.2 * percent(i) / 100).max(t.1 * 1024 / 377 + 1).min(t.2))
+        .collect();
+    let of = |(i, (run, runtime, period)): (usize, &(u64, u64, u64))| {
+        let due = format!("\"dl-deadline\": {}, \"dl-period\"", due[i]);
+        let task = periodic(&format!("t{i}"), *run, *runtime, *period);
+        // Whoever wakes between a deadline and the next period has to wait for that one: it begins a period behind where it asks.
+        task.replacen("\"dl-period\"", &due, 1).replacen("\"sleep\": 50000", "\"sleep\": 120000", 1)
+    };
+    (set.iter().enumerate().map(of).collect::<Vec<_>>().join(", "), due)
+}
+
+/// How many jobs took longer than that, of all but the first, which only asks.
+fn late(runs: &Runs, due: &[u64]) -> usize {
+    let of = |(i, due): (usize, &u64)| {
+        runs.responses(&format!("t{i}")).into_iter().skip(1).filter(|r| *r > due * 1000).count()
+    };
+    due.iter().enumerate().map(of).sum()
+}
+
+#[test]
+fn early_deadlines_are_kept_by_what_is_due_within_any_time() {
+    let (mut admitted, mut refused, mut by_gedf) = (0, 0, 0);
+    for seed in 1..=40 {
+        let set = set(seed, 55 + seed);
+        let (tasks, due) = constrained(&set, |i| 20 + (seed * 13 + 29 * i as u64) % 80);
+        let policy = |place: &str| format!("{WHOLE}+governor=performance+dl_placement={place}");
+        let place = ["partitioned-ff", "partitioned-wf"][seed as usize % 2];
+        match on(&tasks, &policy(place), 1000) {
+            Ok(runs) => {
+                admitted += 1;
+                assert_eq!(late(&runs, &due), 0, "{seed} {place}");
+            }
+            Err(e) => {
+                refused += 1;
+                assert!(e.contains("is refused"), "{e}");
+            }
+        }
+        by_gedf +=
+            usize::from(on(&tasks, &policy("gedf"), 1000).is_ok_and(|runs| late(&runs, &due) > 0));
+    }
+    assert!(admitted >= 10 && refused >= 5 && by_gedf >= 5, "{admitted} {refused} {by_gedf}");
+    // Sums alone would take these: 80 % of one CPU, of which 8 ms are due within 3.
+    let of = |deadline: u64| {
+        let tasks: Vec<String> = (0..4)
+            .map(|i| periodic(&format!("t{i}"), 1_900, 2_000, 10_000))
+            .map(|t| {
+                t.replacen(
+                    "\"dl-period\"",
+                    &format!("\"dl-deadline\": {deadline}, \"dl-period\""),
+                    1,
+                )
+            })
+            .collect();
+        let policy = format!("{WHOLE}+dl_placement=partitioned-ff");
+        let e = super::classes::experiment_of(cpus(1), &tasks.join(", "), &policy, 500);
+        Simulator.run(&e, &mut ()).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!((of(8_000), of(10_000)), (Ok(()), Ok(())));
+    assert!(of(7_999).is_err_and(|e| e.contains("partitioned-ff finds no CPU")));
+}
+
+#[test]
+fn partitioned_priorities_keep_what_response_times_admit() {
+    let (mut admitted, mut refused) = ([0; 3], 0);
+    for seed in 1..=36 {
+        let set = set(seed, 30 + seed);
+        let by = ["rm", "dm", "fifo"][seed as usize % 3];
+        let whole = by != "dm";
+        let (tasks, due) =
+            constrained(&set, |i| if whole { 100 } else { 40 + (29 * i as u64) % 60 });
+        let place = ["partitioned-ff", "partitioned-wf"][seed as usize / 3 % 2];
+        let policy = format!("{WHOLE}+governor=performance+dl_as={by}+dl_placement={place}");
+        match on(&tasks, &policy, 1000) {
+            Ok(runs) => {
+                admitted[seed as usize % 3] += 1;
+                assert_eq!(late(&runs, &due), 0, "{seed} {policy}");
+                for i in 0..set.len() {
+                    let turns = runs.turns(&format!("t{i}"));
+                    assert!(turns.windows(2).all(|w| w[0].0 == w[1].0), "t{i} is bound: {turns:?}");
+                }
+            }
+            Err(e) => {
+                refused += 1;
+                let wanted =
+                    format!("dl_placement={place} finds no CPU that it may run on on which all");
+                assert!(e.contains(&wanted) && e.contains("under a fixed priority"), "{e}");
+            }
+        }
+    }
+    assert!(admitted.iter().all(|n| *n >= 3) && refused >= 5, "{admitted:?} {refused}");
+}
+
+#[test]
+fn a_bound_task_is_free_again_when_it_is_no_real_time_task() {
+    let phases = |more: &str| {
+        format!(
+            r#""t": {{"policy": "SCHED_DEADLINE", "dl-runtime": 3000, "dl-period": 10000, "phases": {{
+                "bound": {{"loop": 20, "run": 2000, "timer": {{"ref": "unique", "period": 10000}}}}{more}}}}}"#
+        )
+    };
+    let free = r#", "free": {"policy": "SCHED_OTHER", "loop": 50, "run": 900, "sleep": 1100}"#;
+    let spin =
+        format!(r#""hog": {{"policy": "SCHED_FIFO", "cpus": [0], "delay": 300000, {SPIN}}}"#);
+    let policy = format!("{WHOLE}+dl_as=rm+dl_placement=partitioned-ff");
+    let runs = run(cpus(2), &[phases(free), spin.clone()].join(", "), &policy, 600);
+    let turns = runs.turns("t");
+    assert!(turns.iter().filter(|t| t.1 < 190_000).all(|t| t.0 == 0), "{turns:?}");
+    assert!(turns.iter().any(|t| t.1 > 301_000 && t.0 == 1), "it goes elsewhere: {turns:?}");
+}
+
+#[test]
+fn priorities_are_global_or_partitioned() {
+    let of = |arg: &str| {
+        let platform = Platform::load("odroid-xu4").expect("built in");
+        let policy = risetime_model::Policy::from_arg(arg).expect("a policy");
+        crate::resolve(&platform, &policy).err().map(|e| e.to_string())
+    };
+    for place in ["clustered", "apedf-ff", "bl-cbs"] {
+        let error = of(&format!("linux-7.2+dl_as=rm+dl_placement={place}")).expect("no");
+        assert!(
+            error.contains(&format!("`dl_placement` is {place}, which is for deadlines")),
+            "{error}"
+        );
+        assert_eq!(of(&format!("linux-7.2+dl_as=edf+dl_placement={place}")), None);
+    }
+    assert_eq!(of("linux-7.2+dl_as=rm+dl_placement=gedf"), None);
+    assert_eq!(of("linux-7.2+dl_as=fifo+dl_placement=partitioned-wf"), None);
+    // The fair class's server goes before all of them, for 50 ms at once.
+    let tasks = periodic("t", 900, 1_000, 20_000);
+    let with = |said: &str| {
+        let policy = format!("linux-7.2+dl_as=rm+dl_placement=partitioned-ff{said}");
+        on(&tasks, &policy, 200).err()
+    };
+    let error = with("").expect("20 ms are shorter");
+    assert!(error.contains("fair_server_runtime_ns=0 takes it out"), "{error}");
+    assert_eq!(with("+fair_server_runtime_ns=0"), None);
+    assert_eq!(with("+class_order=rt-dl"), None, "nor where servers come behind");
+}
+
 #[test]
 fn a_partitioned_task_stays_where_it_belongs() {
     let set = set(3, 50);

@@ -27,6 +27,7 @@ mod power_hal;
 mod pressure;
 mod properties;
 mod residencies;
+mod rt_groups;
 mod sampling;
 mod sched_idle;
 mod series;

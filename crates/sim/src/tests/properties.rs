@@ -220,6 +220,8 @@ fn cpu_consistent(
     )?;
     let clamps = c.uclamp.clamps();
     let rt = c.rt.iter().map(|(_, t)| t).filter(|_| m.classes.uclamp_used);
+    let of_groups = c.rt_groups.iter().flat_map(|g| g.queue.iter());
+    let rt = rt.chain(of_groups.map(|(_, t)| t).filter(|_| m.classes.uclamp_used));
     let high = c.high.iter().flat_map(|high| high.queue.iter());
     let high = high.filter_map(|e| e.id.as_task()).filter(|_| !m.is_plain());
     let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).chain(high).collect();
@@ -276,6 +278,15 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
             let there: Vec<CpuId> = m.platform.cpus().filter(has).collect();
             rt.is_empty() && dl.is_empty() && there == if runnable { vec![t.cpu] } else { vec![] }
         }
+        Class::RtGroup => {
+            let has = |c: &CpuId| {
+                let own = m.cpu(*c).rt_groups.iter();
+                own.filter(|g| g.queue.iter().any(|(_, t)| t == id))
+                    .any(|g| g.group == t.sched.served)
+            };
+            let there: Vec<CpuId> = m.platform.cpus().filter(has).collect();
+            rt.is_empty() && dl.is_empty() && there == if runnable { vec![t.cpu] } else { vec![] }
+        }
         Class::Rt => dl.is_empty() && rt == if runnable { vec![t.cpu] } else { vec![] },
         _ => {
             let throttled = m.dl(id).throttled;
@@ -303,6 +314,11 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
     match (c.dl.first(), c.rt.first().filter(|_| !c.rt_throttle.throttled)) {
         (Some(_), Some((_, first))) if m.rules.rt_first => c.curr == Some(first),
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
+        // With nobody to serve it stops at its next turn.
+        (Some(DlId::GroupServer(g)), _) => {
+            let first = c.rt_groups.get(g).and_then(|own| own.queue.first());
+            first.is_none_or(|(_, first)| c.curr == Some(first))
+        }
         (Some(DlId::FairServer), _) => {
             fair(c.curr) || c.high.as_ref().is_some_and(|high| high.served && high.nr_queued() > 0)
         }
@@ -342,6 +358,22 @@ fn bandwidth_agrees(m: &Machine, cpu: CpuId) -> Result<(), String> {
     if let Some(server) = c.fair_server.as_deref() {
         this_bw += server.bw;
         running_bw += if server.server_active() || server.non_contending { server.bw } else { 0 };
+    }
+    for own in c.rt_groups.iter() {
+        let (server, queued) = (&own.server, c.dl.contains(DlId::GroupServer(own.group)));
+        this_bw += server.bw;
+        running_bw += if own.active || server.non_contending { server.bw } else { 0 };
+        let never = server.params.runtime == Span(0);
+        let waits = own.active && server.throttled && server.timer.is_some();
+        let ok = queued == (own.active && !server.throttled)
+            && waits == (own.active && server.throttled)
+            && (own.queue.is_empty() || own.active != never);
+        if !ok {
+            return Err(format!(
+                "{cpu}: the server of {:?} is {server:?}, queued: {queued}",
+                own.group
+            ));
+        }
     }
     let found = (c.dl.this_bw, c.dl.running_bw);
     if found == (this_bw, running_bw) {

@@ -46,7 +46,7 @@ pub(super) enum Joins {
     Restored,
 }
 
-/// SCHED_DEADLINE, and the fair class's server among its tasks.
+/// SCHED_DEADLINE, and among its tasks the servers of the fair class and of real-time groups.
 pub(super) struct Deadline;
 
 impl SchedClass for Deadline {
@@ -70,6 +70,11 @@ impl SchedClass for Deadline {
                     Some(task) => return Some(task),
                     None => rq.dl_server_stop(),
                 },
+                DlId::GroupServer(_) => {
+                    if let Some(task) = Class::RtGroup.of().serve(rq, first) {
+                        return Some(task);
+                    }
+                }
             }
         }
         None

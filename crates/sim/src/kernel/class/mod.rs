@@ -10,6 +10,7 @@
 //! ```
 //!
 //! Where deadline tasks go and whether real-time ones come before them can be ruled otherwise ([dl_placement]).
+//! Real-time tasks of groups with a runtime of their own come with their group's server, a deadline ([rt_group]).
 //! Between real-time and fair there are SCHED_OVERCOMMIT ([overcommit]) and SCHED_HIGH ([high]), where a workload asks for them.
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
@@ -31,6 +32,7 @@ mod high;
 pub(crate) mod muqss;
 mod overcommit;
 mod rt;
+pub(crate) mod rt_group;
 mod rt_push;
 mod sched_class;
 mod setscheduler;
@@ -59,9 +61,10 @@ use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// All classes, the highest first, in the order of [`Class`].
-pub(crate) const CLASSES: [&dyn SchedClass; 7] = [
+pub(crate) const CLASSES: [&dyn SchedClass; 8] = [
     &stop::Stop,
     &deadline::Deadline,
+    &rt_group::RtGroups,
     &rt::RealTime,
     &overcommit::Overcommit,
     &high::High,
@@ -70,11 +73,11 @@ pub(crate) const CLASSES: [&dyn SchedClass; 7] = [
 ];
 
 /// The order in which they are asked where real-time tasks come before deadline tasks (`class_order`): the two swapped, as one
-/// swaps `rt.c` and `deadline.c` in the kernel, and nothing else. So the fair class's server, a deadline, comes behind
-/// real-time tasks, and so do the sugov kthreads; where classes look for CPUs (cpudl, cpupri) they take no notice.
+/// swaps `rt.c` and `deadline.c` in the kernel, and nothing else. So servers, which are deadlines, come behind
+/// real-time tasks of the root group, and so do the sugov kthreads; where classes look for CPUs (cpudl, cpupri) they take no notice.
 const RT_FIRST: [&dyn SchedClass; CLASSES.len()] = {
     let mut all = CLASSES;
-    (all[1], all[2]) = (CLASSES[2], CLASSES[1]);
+    (all[1], all[2], all[3]) = (CLASSES[3], CLASSES[1], CLASSES[2]);
     all
 };
 
@@ -313,7 +316,7 @@ impl Machine {
     /// ever does, nobody's do (`sched_uclamp_used`).
     pub(super) fn clamps_count(&self, class: Class) -> bool {
         (matches!(class, Class::Fair | Class::High) && !self.is_plain())
-            || (class == Class::Rt && self.classes.uclamp_used)
+            || (class.is_real_time() && self.classes.uclamp_used)
     }
 }
 

@@ -553,7 +553,7 @@ impl Rq<'_, '_> {
         let (task, from) = self.m().earliest_deadline(self.cpu)?;
         if from != self.cpu {
             self.muqss().looks = true;
-            self.take_queued(task, from);
+            self.take_queued(task, from, Why::EarliestDeadline);
             self.muqss().looks = false;
         }
         self.dequeue_task_muqss(task);

@@ -1,4 +1,4 @@
-//! SCHED_FIFO and SCHED_RR on one CPU, and throttling before 6.12.
+//! SCHED_FIFO and SCHED_RR on one CPU, and throttling before 6.12; in groups of their own: [`super::rt_group`].
 //!
 //! ```text
 //!  enqueue ─> first come, first served within a priority ─> runs until it sleeps, or
@@ -174,20 +174,25 @@ impl Rq<'_, '_> {
     pub(super) fn task_tick_rt(&mut self, curr: TaskId) {
         let cpu = self.cpu;
         self.update_curr_rt();
-        let timeslice = self.m().sysctls.rr_timeslice;
-        let sched = &mut self.t(curr).sched;
-        if !matches!(sched.policy, Policy::Rr { .. }) {
-            return;
-        }
-        sched.rr_left = sched.rr_left.saturating_sub(1);
-        if sched.rr_left > 0 {
-            return;
-        }
-        sched.rr_left = timeslice;
-        if self.m().cpu(cpu).rt.has_equal(curr) {
+        if self.slice_is_over(curr) && self.m().cpu(cpu).rt.has_equal(curr) {
             self.c().rt.requeue(curr, false);
             self.resched_curr();
         }
+    }
+
+    /// A tick of a SCHED_RR task's slice has passed; true: it was the last one, and a new slice begins.
+    pub(super) fn slice_is_over(&mut self, curr: TaskId) -> bool {
+        let timeslice = self.m().sysctls.rr_timeslice;
+        let sched = &mut self.t(curr).sched;
+        if !matches!(sched.policy, Policy::Rr { .. }) {
+            return false;
+        }
+        sched.rr_left = sched.rr_left.saturating_sub(1);
+        if sched.rr_left > 0 {
+            return false;
+        }
+        sched.rr_left = timeslice;
+        true
     }
 
     /// `update_rt_rq_load_avg`; `running`: an RT task ran until now.

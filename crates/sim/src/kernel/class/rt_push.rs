@@ -17,7 +17,6 @@
 use crate::kernel::Kernel;
 use crate::kernel::placement::Placed;
 use crate::kernel::rq::Rq;
-use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
@@ -55,7 +54,7 @@ pub(super) fn select_task_rq_rt(
     let rank = m.rt_rank(task);
     let disturbs = m.cpu(prev).curr.is_some_and(|curr| {
         let held = m.task(curr).nr_cpus_allowed < 2 || m.rt_rank(curr) >= rank;
-        m.class_of(curr) == Class::Rt && held
+        m.class_of(curr).is_real_time() && held
     });
     let allowed = m.task(task).allowed.contains(prev);
     if !disturbs && allowed && m.rt_fits(task, prev) {

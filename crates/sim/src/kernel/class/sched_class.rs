@@ -5,6 +5,7 @@ use crate::kernel::placement::Placement;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
+use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::TaskId;
 use risetime_trace::Why;
@@ -29,6 +30,10 @@ pub(crate) trait SchedClass: Sync {
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: DequeueKind);
     /// `pick_task`: who of this class runs next, if anybody may.
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId>;
+    /// `server_pick_task`: whom one of its servers lets in; it stops if there is nobody.
+    fn serve(&self, _: &mut Rq<'_, '_>, _server: DlId) -> Option<TaskId> {
+        None
+    }
     /// `wakeup_preempt` between two of this class: does `task` take the CPU from `curr`?
     fn wakeup_preempt(
         &self,

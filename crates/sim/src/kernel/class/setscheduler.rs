@@ -25,8 +25,9 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
+use risetime_kernel::rt_group::cap_scale;
 use risetime_kernel::uclamp::{Uclamp, UclampRq};
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, Why};
@@ -43,7 +44,11 @@ impl Rq<'_, '_> {
         if let Some(nice) = attr.latency_nice.filter(|_| self.m().series.latency_nice) {
             self.set_latency_nice(task, nice);
         }
-        let Some(policy) = attr.policy.map(|policy| self.m().stands_in_for(policy)) else { return };
+        let Some(asked) = attr.policy else { return };
+        let policy = self.m().stands_in_for(asked);
+        if self.m().rules.fixed.is_some() && !self.bind_fixed(task, asked, policy) {
+            return;
+        }
         let new = self.m().task(task).state == State::New;
         if new && matches!(policy, Policy::Deadline { .. } | Policy::Idle) {
             self.t(task).sched.takes = Some(policy);
@@ -138,11 +143,14 @@ impl Rq<'_, '_> {
         }
         let c = self.c();
         c.exec_start = c.clock.clock_task.0;
-        if class == Class::Rt && self.m().rt_rank(task) < old_rank {
+        if class.is_real_time() && self.m().rt_rank(task) < old_rank {
             if self.m().clamps_count(class) {
                 self.uclamp(task, UclampRq::uclamp_rq_inc);
             }
-            self.enqueue_task_rt(task, true);
+            match class {
+                Class::RtGroup => self.enqueue_task_rt_group(task, true),
+                _ => self.enqueue_task_rt(task, true),
+            }
         } else {
             self.activate(task, EnqueueKind::Restore, false);
         }
@@ -152,7 +160,7 @@ impl Rq<'_, '_> {
                     self.set_next_task_fair(task);
                 }
                 Class::Muqss => self.set_rq_task(Some(task)),
-                Class::Rt | Class::Overcommit => {
+                Class::Rt | Class::RtGroup | Class::Overcommit => {
                     self.update_rt(false);
                 }
                 Class::Deadline => self.update_dl(false),
@@ -164,9 +172,72 @@ impl Rq<'_, '_> {
             if from == Class::Rt && self.m().rt_rank(task) < old_rank {
                 self.pull_rt_task();
             }
+            if from == Class::RtGroup && self.m().rt_rank(task) < old_rank {
+                let g = self.m().task(task).sched.served;
+                self.pull_rt_group(g);
+            }
             if from == Class::Deadline && self.m().cpu(cpu).dl.is_empty() {
                 self.pull_dl_task();
             }
+        } else {
+            self.wakeup_preempt(task, false);
+        }
+    }
+
+    /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
+    /// threads do.
+    pub(crate) fn enters_group(&mut self, task: TaskId) {
+        let Some(to) = self.m().task(task).moves_to else { return };
+        self.t(task).moves_to = None;
+        self.change_group(task, to);
+        self.tell_attributes(task);
+        let max_speed = self.m().max_speed(task);
+        if max_speed != self.m().task(task).max_speed {
+            self.t(task).max_speed = max_speed;
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
+    }
+
+    /// `sched_move_task`: the running task goes to another group, or one that does not exist yet will. A real-time one may have other
+    /// servers there, or none, or may not go (`sched_rt_can_attach`).
+    pub(crate) fn change_group(&mut self, task: TaskId, to: GroupId) {
+        let served = self.m().groups.served_by(to);
+        let t = self.m().task(task);
+        let real_time = t.sched.class().is_real_time() && t.state != State::New;
+        if real_time && t.sched.served != served {
+            self.move_rt_task(task, to);
+        } else {
+            self.sched_move_task(task, to);
+        }
+    }
+
+    fn move_rt_task(&mut self, task: TaskId, to: GroupId) {
+        let queued = self.m().task(task).state == State::Runnable;
+        let running = self.m().cpu(self.cpu).curr == Some(task);
+        let policy = self.m().task(task).sched.policy;
+        if let Err(e) = self.m().rt_can_attach(task, policy, to) {
+            return self.refuse(e);
+        }
+        let enter = |rq: &mut Self| {
+            let served = rq.m().groups.served_by(to);
+            (rq.t(task).group, rq.t(task).sched.served) = (to, served);
+            rq.t(task).limits = rq.m().limits_of(to);
+        };
+        if !queued {
+            return enter(self);
+        }
+        self.update_rq_clock();
+        if running {
+            self.put_prev_task(Some(task), None);
+        }
+        self.deactivate(task, DequeueKind::Save);
+        enter(self);
+        let c = self.c();
+        c.exec_start = c.clock.clock_task.0;
+        self.activate(task, EnqueueKind::Restore, false);
+        if running {
+            self.update_rt(false);
+            self.resched_curr();
         } else {
             self.wakeup_preempt(task, false);
         }
@@ -255,7 +326,7 @@ impl Rq<'_, '_> {
     /// the default, the highest (`__setscheduler_uclamp`).
     pub(crate) fn renew_clamps(&mut self, task: TaskId) {
         let t = self.m().task(task);
-        let (mut new, real_time) = (t.asked, t.sched.class() == Class::Rt);
+        let (mut new, real_time) = (t.asked, t.sched.class().is_real_time());
         if real_time && !t.sched.min_asked {
             new.min = self.m().classes.rt_uclamp_min;
         }
@@ -275,8 +346,9 @@ impl Rq<'_, '_> {
 
     /// `sched_dl_overflow`.
     ///
-    /// Errors: the machine cannot promise that much.
+    /// Errors: the machine cannot promise that much; its group may have no such tasks.
     fn admit(&mut self, task: TaskId, policy: Policy) -> Result<(), InputError> {
+        self.m().rt_can_attach(task, policy, self.m().task(task).group)?;
         let Policy::Deadline { runtime, deadline, period, reclaim } = policy else { return Ok(()) };
         let new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
         let t = self.m().task(task);
@@ -288,7 +360,8 @@ impl Rq<'_, '_> {
             .filter(|dl| t.sched.class() == Class::Deadline || dl.inactive_timer.is_some());
         let had = had.map_or(0, |dl| dl.bw);
         let limit = self.m().cpus[0].dl.max_bw;
-        let (total, capacity) = self.promised(task);
+        let (tasks, capacity) = self.promised(task);
+        let total = tasks + cap_scale(self.m().classes.groups_bw, capacity);
         let limited = self.m().sysctls.rt.runtime.is_some();
         if limited && dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
@@ -306,7 +379,7 @@ impl Rq<'_, '_> {
                 ),
             ));
         }
-        let Some(home) = self.m().rules.placement.enter(self.m(), task, new.bw) else {
+        let Some(home) = self.m().rules.placement.enter(self.m(), task, &new) else {
             let t = self.m().task(task);
             let what = format!(
                 "SCHED_DEADLINE with {} of {} µs is refused: dl_placement={} finds no CPU that it may run on with room for it",
@@ -334,7 +407,9 @@ impl Rq<'_, '_> {
             return (m.classes.total_bw, m.classes.total_capacity);
         }
         let own = m.cpus.iter().enumerate().filter(|(c, _)| t.allowed.contains(CpuId(*c as u32)));
-        own.fold((0, 0), |(bw, capacity), (_, c)| (bw + c.dl.this_bw, capacity + c.capacity.0))
+        own.fold((0, 0), |(bw, capacity), (_, c)| {
+            (bw + c.dl.this_bw - c.rt_groups.bw(), capacity + c.capacity.0)
+        })
     }
 
     /// `__setparam_dl` and `switched_to_dl`.

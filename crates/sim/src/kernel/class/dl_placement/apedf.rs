@@ -25,6 +25,7 @@ use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;
+use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -71,7 +72,8 @@ impl DlPlacement for Adaptive {
     fn about(&self) -> (&'static str, &'static str) {
         (self.name, self.doc)
     }
-    fn enter(&self, m: &Machine, task: TaskId, bw: u64) -> Option<CpuId> {
+    fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
+        let bw = asked.bw;
         // Another reservation than the one it has counts in place of it.
         let counted = if m.dl_counts(task) { m.dl(task).bw } else { 0 };
         Some(self.place(m, task, bw, counted).unwrap_or(m.task(task).cpu))

@@ -27,6 +27,7 @@ use crate::state::hooks::Placed;
 use crate::state::machine::{FreqDomain, Machine};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::effective_cpu_util;
+use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::energy_model::em_cpu_energy;
 use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::units::{CpuId, TaskId, Util};
@@ -38,7 +39,8 @@ impl DlPlacement for BigLittleCbs {
     fn about(&self) -> (&'static str, &'static str) {
         ("bl-cbs", "big.LITTLE CBS: at each wakeup where it costs least power and fits")
     }
-    fn enter(&self, m: &Machine, task: TaskId, bw: u64) -> Option<CpuId> {
+    fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
+        let bw = asked.bw;
         // It runs; what it is replaced by counts on its CPU, if it has something.
         let had = if m.dl_counts(task) { m.dl(task).bw } else { 0 };
         let asked = Asked { m, task, prev: m.task(task).cpu, bw, had, stays: false };

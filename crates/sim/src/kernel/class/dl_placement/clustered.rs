@@ -14,7 +14,7 @@ use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;
-use risetime_kernel::deadline::BW_SHIFT;
+use risetime_kernel::deadline::{BW_SHIFT, DlEntity};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -24,7 +24,8 @@ impl DlPlacement for Clustered {
     fn about(&self) -> (&'static str, &'static str) {
         ("clustered", "clustered EDF: an island for good, global EDF among its CPUs")
     }
-    fn enter(&self, m: &Machine, task: TaskId, bw: u64) -> Option<CpuId> {
+    fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
+        let bw = asked.bw;
         let all = m.dl_smallest_first(task);
         let fits = |domain: usize| {
             let cpus = m.domains[domain].related.iter().copied();

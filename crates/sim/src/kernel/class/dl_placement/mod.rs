@@ -11,8 +11,9 @@
 //! bl-cbs             -                                   where it costs least power and fits  -; likewise
 //! ```
 //!
-//! EDF's test here: [`crate::state::dl_rules`]. It is exact for deadlines at the end of periods; where a deadline is shorter it
-//! is not enough, as the kernel's own sums are not.
+//! EDF's test here: [`crate::state::dl_rules`]. It is exact for deadlines at the end of periods; where a deadline is shorter the
+//! partitioned ones ask whether what is due within any time fits, too, and for the others it is not enough, as the kernel's own sums
+//! are not. With priorities in place of deadlines: [`fixed`].
 //!
 //! DEVIATES(dl-placement-capacity): the test supposes each CPU's whole capacity, as the kernel's admission does: not what
 //! interrupts, thermal caps or limits of the frequency leave of it. Where they take much, what is admitted may be late.
@@ -20,6 +21,7 @@
 mod apedf;
 mod bl_cbs;
 mod clustered;
+mod fixed;
 mod gedf;
 mod partitioned;
 
@@ -77,7 +79,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: AS,
-        doc: "under what the workload's SCHED_DEADLINE tasks run: edf = under that; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one (unset: edf)",
+        doc: "under what the workload's SCHED_DEADLINE tasks run: edf = under that; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one; with dl_placement=partitioned-… each on a CPU for good on which response times are in time (unset: edf)",
         unit: "",
         range: Range::OneOf(&["edf", "rm", "dm", "fifo"]),
         default: Default::Unset,
@@ -122,6 +124,17 @@ pub(crate) fn check(
         );
         return Err(InputError::new(policy.place_of(FREQUENCY), what)
             .hint("up to 4.16 it goes to the highest frequency while a deadline task runs"));
+    }
+    let place =
+        settings.name(PLACEMENT).and_then(|name| PLACEMENTS.iter().find(|p| p.about().0 == name));
+    let global = place.is_none_or(|p| p.about().0 == PLACEMENTS[0].about().0 || p.fit().is_some());
+    if settings.name(AS).is_some_and(|by| by != "edf") && !global {
+        let what = format!(
+            "`{PLACEMENT}` is {}, which is for deadlines, and `{AS}` gives priorities in place of them",
+            settings.name(PLACEMENT).unwrap_or_default()
+        );
+        return Err(InputError::new(policy.place_of(PLACEMENT), what)
+            .hint("fixed priorities are global (gedf) or partitioned-ff, partitioned-wf"));
     }
     let unknown = platform.domains.iter().find(|d| d.opps.iter().any(|o| o.power.0 == 0));
     if let (Some(BL_CBS), Some(domain)) = (settings.name(PLACEMENT), unknown) {

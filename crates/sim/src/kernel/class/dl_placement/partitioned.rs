@@ -10,14 +10,18 @@
 //! With the test on each CPU, EDF misses nothing (C. Liu, J. Layland, 1973); first fit admits every set of Σ u ≤ (m + 1) / 2 on equal CPUs
 //! (J. López et al., "Utilization bounds for EDF scheduling on real-time multiprocessor systems", 2004).
 //!
+//! Where a deadline comes before the end of its period, what is due within any time has to fit, too ([`risetime_kernel::demand`]): sums of
+//! utilisations, the kernel's, do not see that. With priorities in place of deadlines (`dl_as`): [`super::fixed`].
+//!
 //! Leaves out: tasks are taken in the order in which they ask, so that it is not first-fit decreasing; `risetime deploy plan`
 //! partitions off-line.
 
 use crate::kernel::class::dl_push::select_task_rq_dl;
-use crate::state::class::DlPlacement;
+use crate::state::class::{DlPlacement, Fit};
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;
+use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -25,34 +29,40 @@ use risetime_trace::Why;
 pub(super) struct Partitioned {
     name: &'static str,
     doc: &'static str,
-    worst: bool,
+    fit: Fit,
 }
 
 pub(super) const FIRST_FIT: Partitioned = Partitioned {
     name: "partitioned-ff",
     doc: "partitioned EDF: a CPU for good, the first on which its test holds",
-    worst: false,
+    fit: Fit::First,
 };
 
 pub(super) const WORST_FIT: Partitioned = Partitioned {
     name: "partitioned-wf",
     doc: "partitioned EDF: a CPU for good, the one with most room",
-    worst: true,
+    fit: Fit::Worst,
 };
 
 impl DlPlacement for Partitioned {
     fn about(&self) -> (&'static str, &'static str) {
         (self.name, self.doc)
     }
-    fn enter(&self, m: &Machine, task: TaskId, bw: u64) -> Option<CpuId> {
+    fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
         let sum = |cpu| m.dl_homed(cpu, task);
         let all = m.dl_smallest_first(task);
-        let mut fitting = all.into_iter().filter(|cpu| m.dl_fits(*cpu, sum(*cpu), bw));
-        if !self.worst {
-            return fitting.next();
+        let holds = |cpu: &CpuId| {
+            m.dl_fits(*cpu, sum(*cpu), asked.bw) && m.dl_demand_holds(*cpu, task, asked)
+        };
+        let mut fitting = all.into_iter().filter(holds);
+        match self.fit {
+            Fit::First => fitting.next(),
+            // Of equals the first.
+            Fit::Worst => fitting.rev().max_by_key(|cpu| m.dl_room(*cpu, sum(*cpu))),
         }
-        // Of equals the first.
-        fitting.rev().max_by_key(|cpu| m.dl_room(*cpu, sum(*cpu)))
+    }
+    fn fit(&self) -> Option<Fit> {
+        Some(self.fit)
     }
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed {
         match m.task(task).sched.dl_home.filter(|home| m.is_cpu_allowed(task, *home)) {
