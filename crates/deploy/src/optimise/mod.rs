@@ -16,6 +16,7 @@
 //! M. Di Natale, "Multi-criteria optimization of real-time DAGs on heterogeneous platforms under P-EDF", ACM TECS 2023.
 
 mod check;
+mod cuts;
 mod deadlines;
 mod descent;
 mod drawn;
@@ -26,6 +27,7 @@ mod outer;
 mod problem;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod workload;
 
 pub use check::{Checked, check};

@@ -1,5 +1,6 @@
 //! Against brute force, closed forms and the independent checker.
 
+use super::cuts::{Cut, Cuts};
 use super::linear::Written;
 use super::*;
 use crate::draws;
@@ -265,6 +266,25 @@ fn numbered(p: &Problem, config: &Config) -> Config {
     config
 }
 
+/// On the ODROID, where one change at a time stays at half as much again: within 5 % of the least.
+#[test]
+fn descent_comes_near_to_the_least() {
+    let platform = Platform::load("odroid-xu4").expect("built in");
+    let mut worst: f64 = 1.0;
+    for seed in 0..6 {
+        let what = DrawnDags { graphs: 2, nodes: (2, 4), percent: 60, accelerated: 20 };
+        let p = Problem::new(&draw_dags(&what, seed), &platform, ONE).expect("fits");
+        let (found, whole) = exact(&p, Objective::Power, 100_000);
+        assert!(whole, "{seed}");
+        let Some(least) = found else { continue };
+        let found = descent(&p, Objective::Power).expect("there is one");
+        let nw = check(&p, &found).expect("obeys").power_nw;
+        worst = worst.max(nw as f64 / least.bound_nw as f64);
+        assert_eq!(descent(&p, Objective::Power), Some(found), "the same each time");
+    }
+    assert!((1.0..1.05).contains(&worst), "{worst}");
+}
+
 struct GivesUp;
 
 impl Milp for GivesUp {
@@ -309,6 +329,35 @@ proptest! {
         if let Ok(checked) = check(&p, &other) {
             prop_assert!(1.0 - checked.min_slack_ppm() as f64 / 1e6 >= least - 1e-4);
         }
+    }
+
+    /// What a flow says is true of every configuration, and all that there is to say of its own.
+    #[test]
+    fn a_cut_bounds_every_configuration(seed in 0u64..500, dice in prop::collection::vec(0usize..1000, 20)) {
+        let what = DrawnDags { graphs: 2, nodes: (1, 4), percent: 40, accelerated: 30 };
+        let p = drawn(&what, seed, 1000);
+        let config = |from: usize| {
+            let roll = |i: usize, n: usize| dice[(from + i) % 20] % n;
+            let place = |i: usize| match p.nodes[i].versions.len() {
+                n if n > 0 && roll(i, 3) == 0 => Place::Version(roll(i + 1, n)),
+                _ => Place::Cpu(roll(i, p.cpus.len())),
+            };
+            let opp = p.domains.iter().enumerate().map(|(j, d)| roll(j + 8, d.opps.len()));
+            Config { opp: opp.collect(), place: (0..p.nodes.len()).map(place).collect() }
+        };
+        let (a, b) = (config(0), config(10));
+        let (own, other) = (spread(&p, &a).expect("room"), spread(&p, &b).expect("room"));
+        let cut = Cut::new(&p, &own.flow);
+        prop_assert!(cut.bound(&p, &b) <= other.lambda + 1e-6);
+        let bound = cut.bound(&p, &a);
+        prop_assert!(bound <= own.lambda + 1e-6);
+        // But for what the shortest period that the kernel takes makes longer.
+        if own.deadline_us.iter().all(|us| *us > 101.0) {
+            prop_assert!(bound > own.lambda - 1e-3, "{} {}", bound, own.lambda);
+        }
+        let mut cuts = Cuts::new(&p, u64::MAX);
+        let mut does = |c: &Config| cuts.does(c);
+        prop_assert_eq!([does(&a), does(&b), does(&a)], [own.lambda <= 1.0 + 1e-7, other.lambda <= 1.0 + 1e-7, own.lambda <= 1.0 + 1e-7]);
     }
 
     /// More time never takes more power, a larger factor never less; the slack objective costs nothing and never has less slack.
