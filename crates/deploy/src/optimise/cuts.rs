@@ -72,6 +72,59 @@ impl Cut {
     }
 }
 
+impl Cut {
+    /// The same where not every node has a place yet: the others weigh what they do where they weigh least, and that is spread like
+    /// water over all CPUs; those that may go to a device weigh nothing.
+    fn bound_partly(&self, p: &Problem, opp: &[usize], places: &[Option<Place>]) -> f64 {
+        let mut on = vec![0.0; p.cpus.len()];
+        let (mut sum, mut rest) = (0.0, 0.0);
+        let mut on_devices = false;
+        for (i, place) in places.iter().enumerate() {
+            match *place {
+                Some(Place::Cpu(c)) => {
+                    let j = p.cpus[c].domain;
+                    on[c] += self.weight[i][j];
+                    sum += self.wake[i][j];
+                }
+                Some(Place::Version(_)) => on_devices = true,
+                None if p.nodes[i].versions.is_empty() => {
+                    rest += self.weight[i].iter().copied().fold(f64::INFINITY, f64::min);
+                    sum += self.wake[i].iter().copied().fold(f64::INFINITY, f64::min);
+                }
+                None => {}
+            }
+        }
+        let room = |c: usize| {
+            let j = p.cpus[c].domain;
+            p.domains[j].opps[opp[j]].room_ppm as f64 / 1e6
+        };
+        let mut cpus: Vec<(f64, f64)> = on.iter().enumerate().map(|(c, w)| (*w, room(c))).collect();
+        cpus.retain(|(_, room)| *room > 0.0);
+        cpus.sort_unstable_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+        // The level is that of the first CPUs, as long as the next one is above it.
+        let (mut weight, mut whole, mut wet) = (rest, 0.0, 0);
+        for (own, room) in &cpus {
+            if wet > 0 && weight / whole <= own / room {
+                break;
+            }
+            (weight, whole, wet) = (weight + own, whole + room, wet + 1);
+        }
+        if wet > 0 {
+            sum += weight * weight / whole;
+        }
+        sum += cpus[wet..].iter().map(|(own, room)| own * own / room).sum::<f64>();
+        if on_devices {
+            let responses = p.responses_us(places);
+            for (i, place) in places.iter().enumerate() {
+                if let Some(Place::Version(a)) = *place {
+                    sum += self.flow[i] * responses[p.nodes[i].versions[a].device] as f64;
+                }
+            }
+        }
+        sum
+    }
+}
+
 /// Those that are known.
 pub(super) struct Cuts<'p> {
     p: &'p Problem,
@@ -134,8 +187,42 @@ impl<'p> Cuts<'p> {
         if found.lambda <= FITS {
             return true;
         }
-        self.all.insert(0, Cut::new(self.p, &found.flow));
-        self.all.truncate(MOST);
+        self.learn(&found.flow);
         false
+    }
+
+    /// λ is no less than that with these places, wherever the others go; asked no further where it is above `most`.
+    pub(super) fn bound_partly(
+        &mut self,
+        opp: &[usize],
+        places: &[Option<Place>],
+        most: f64,
+    ) -> f64 {
+        let mut bound = 0.0f64;
+        for (at, cut) in self.all.iter().enumerate() {
+            bound = bound.max(cut.bound_partly(self.p, opp, places));
+            if bound > most {
+                self.all[..=at].rotate_right(1);
+                break;
+            }
+        }
+        bound
+    }
+
+    pub(super) fn learn(&mut self, flow: &[f64]) {
+        self.all.insert(0, Cut::new(self.p, flow));
+        self.all.truncate(MOST);
+    }
+
+    /// λ is no less than that, by all of them; asked no further where it is `most` or more.
+    pub(super) fn bound(&self, config: &Config, most: f64) -> f64 {
+        let mut bound = 0.0f64;
+        for cut in &self.all {
+            bound = bound.max(cut.bound(self.p, config));
+            if bound >= most {
+                break;
+            }
+        }
+        bound
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn spread_partly(
 pub(super) fn deployment(p: &Problem, config: &Config, objective: Objective) -> Option<Deployment> {
     let until = match objective {
         Objective::Power => Until::Fits,
-        Objective::Slack => Until::Below(f64::INFINITY),
+        Objective::Slack { .. } => Until::Below(f64::INFINITY),
     };
     let spread = spread_until(p, config, until)?;
     if spread.lambda > FITS {

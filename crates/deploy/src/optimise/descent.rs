@@ -13,7 +13,7 @@
 //! No claim that nothing takes less. The draw is the same each time, and what ends it is a number of steps, no clock.
 
 use super::cuts::Cuts;
-use super::deadlines::deployment;
+use super::deadlines::{Until, deployment, spread_until};
 use super::greedy::greedy_config;
 use super::tree::opps;
 use super::{Config, Deployment, Objective, Place, Problem};
@@ -29,18 +29,19 @@ const REPAIRS: usize = 4;
 
 /// The least power that is found so. `None`: nothing was found, which proves nothing.
 pub fn descent(p: &Problem, objective: Objective) -> Option<Deployment> {
-    deployment(p, &downhill(p)?, objective)
+    let mut config = downhill(p)?;
+    if objective != Objective::Power {
+        let most = objective.most_nw(p.power_nw(&config));
+        config = slacker(p, config, most);
+    }
+    deployment(p, &config, objective)
 }
 
 /// The same, without deadlines.
 pub(super) fn downhill(p: &Problem) -> Option<Config> {
     let n = (p.nodes.len() as u64).min(NODES);
     let work = WORK * n * n / (NODES * NODES);
-    let mut search = Search { p, cuts: Cuts::new(p, work), nw: Vec::new(), best: None };
-    for (j, domain) in p.domains.iter().enumerate() {
-        let of = |o: usize| (0..p.nodes.len()).map(|i| p.node_nw(i, j, o)).collect();
-        search.nw.push((0..domain.opps.len()).map(of).collect());
-    }
+    let mut search = Search::new(p, work);
     if let Some(config) = greedy_config(p) {
         search.take(&config);
     }
@@ -48,6 +49,55 @@ pub(super) fn downhill(p: &Problem) -> Option<Config> {
     search.kicks();
     search.best.map(|(_, config)| config)
 }
+
+/// From there to ever smaller λ, with no more than so many nW: of the changes that a cut thinks most of the first that helps.
+pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64) -> Config {
+    let lambda = |c: &Config, until| spread_until(p, c, until);
+    let Some(first) = lambda(&from, Until::Below(f64::INFINITY)) else { return from };
+    let mut search = Search::new(p, 0);
+    let (mut best, mut least) = (from, first.lambda);
+    search.cuts.learn(&first.flow);
+    loop {
+        let mut changes: Vec<(f64, Config)> = Vec::new();
+        let mut states = search.changed(&search.state(&best), 1);
+        states.retain(|state| search.nw(state) <= most_nw);
+        for state in states {
+            let mut config = search.packed(&state);
+            config.idle_slowest(p);
+            let bound = search.cuts.bound(&config, least - SLACKER);
+            if bound < least - SLACKER && config != best {
+                changes.push((bound, config));
+            }
+        }
+        changes.sort_by(|a, b| {
+            let key = |c: &Config| (c.opp.clone(), c.place.clone());
+            a.0.total_cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1)))
+        });
+        changes.dedup();
+        let mut better = None;
+        for (_, config) in changes.into_iter().take(LOOKS) {
+            // What has been learnt from those before may know it.
+            if search.cuts.bound(&config, least - SLACKER) >= least - SLACKER {
+                continue;
+            }
+            let Some(found) = lambda(&config, Until::Below(least)) else { continue };
+            search.cuts.learn(&found.flow);
+            if found.lambda < least - SLACKER {
+                better = Some((found.lambda, config));
+                break;
+            }
+        }
+        match better {
+            Some(found) => (least, best) = found,
+            None => return best,
+        }
+    }
+}
+
+/// A λ that is no smaller than that is none.
+const SLACKER: f64 = 1e-5;
+/// So many of the changes are solved in each round.
+const LOOKS: usize = 24;
 
 /// Where a node is, of CPUs that are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +123,16 @@ struct Search<'p> {
     best: Option<(u64, Config)>,
 }
 
-impl Search<'_> {
+impl<'p> Search<'p> {
+    fn new(p: &'p Problem, work: u64) -> Search<'p> {
+        let mut search = Search { p, cuts: Cuts::new(p, work), nw: Vec::new(), best: None };
+        for (j, domain) in p.domains.iter().enumerate() {
+            let of = |o: usize| (0..p.nodes.len()).map(|i| p.node_nw(i, j, o)).collect();
+            search.nw.push((0..domain.opps.len()).map(of).collect());
+        }
+        search
+    }
+
     fn power(&self) -> u64 {
         self.best.as_ref().map_or(u64::MAX, |(nw, _)| *nw)
     }
@@ -171,7 +230,7 @@ impl Search<'_> {
     fn downhill(&mut self) {
         while let (Some((now, best)), 1..) = (self.best.clone(), self.cuts.work) {
             let mut changes: Vec<(u64, Config)> = Vec::new();
-            let states = self.changed(&self.state(&best));
+            let states = self.changed(&self.state(&best), -1);
             self.cuts.spend(3 * states.len() as u64);
             for state in states {
                 let nw = self.nw(&state);
@@ -263,8 +322,8 @@ impl Search<'_> {
         Config { opp: state.opp.clone(), place }
     }
 
-    /// All that is one change away.
-    fn changed(&self, from: &State) -> Vec<State> {
+    /// All that is one change away; `step`: a domain's OPP alone goes that way.
+    fn changed(&self, from: &State, step: isize) -> Vec<State> {
         let (n, domains) = (from.at.len(), &self.p.domains);
         let mut all = vec![from.clone()];
         let mut with = |change: &dyn Fn(&mut State)| {
@@ -308,7 +367,7 @@ impl Search<'_> {
         for j in 0..domains.len() {
             for other in 0..domains.len() {
                 let mut shift = vec![0; domains.len()];
-                shift[j] = -1;
+                shift[j] = if other == j { step } else { -1 };
                 if other != j {
                     shift[other] = 1;
                 }

@@ -9,7 +9,7 @@
 //! each node.
 
 use super::deadlines::{Until, deployment, spread_until};
-use super::descent::downhill;
+use super::descent::{downhill, slacker};
 use super::tree::{Aim, Tree, opps};
 use super::{Found, Objective, Problem};
 
@@ -20,16 +20,19 @@ pub fn exact(p: &Problem, objective: Objective, looks: u64) -> (Option<Found>, b
     let mut tree = Tree::new(p, downhill(p), looks);
     let bound = run(p, &mut tree).max(p.base_nw);
     let mut whole = tree.looks > 0;
-    if let (Objective::Slack, Some(best)) = (objective, tree.best.clone()) {
+    let bound_nw = bound.min(tree.power);
+    if let (Objective::Slack { .. }, Some(least)) = (objective, tree.best.clone()) {
         if whole {
             tree.looks = looks;
         }
-        tree.aim = Aim::Slack(tree.power);
+        let most = objective.most_nw(tree.power);
+        let best = slacker(p, least, most);
+        tree.aim = Aim::Slack(most);
+        tree.best = Some(best.clone());
         tree.lambda = spread_until(p, &best, Until::Below(f64::INFINITY)).map_or(2.0, |s| s.lambda);
         run(p, &mut tree);
         whole &= tree.looks > 0;
     }
-    let bound_nw = bound.min(tree.power);
     let found = tree.best.and_then(|c| deployment(p, &c, objective));
     (found.map(|deployment| Found { deployment, bound_nw }), whole)
 }

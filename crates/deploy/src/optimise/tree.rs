@@ -6,15 +6,19 @@
 //!     all placed: does it do? (deadlines)                      ── the best so far
 //! ```
 //!
-//! CPUs of a domain are alike, so the first empty one stands for all. A *look* is a branch whose λ is asked for. With enough of
-//! them nothing is left out ([`super::exact`]); with few a tree is a way down that turns back now and then ([`super::descent`]).
+//! CPUs of a domain are alike, so the first empty one stands for all. What a known flow ([`super::cuts`]) says is enough is not
+//! solved; a *look* is a branch that is. With enough of them nothing is left out.
 
+use super::cuts::Cuts;
 use super::deadlines::{FITS, Until, spread_partly, spread_until};
 use super::greedy::proportional;
 use super::{Config, Place, Problem};
 
 /// Combinations of OPPs beyond which there are no lists of them.
 const MAX_OPPS: u64 = 1_000_000;
+
+/// The part of λ from which on branches are solved.
+const DOUBTFUL: f64 = 0.95;
 
 /// What is to be found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +42,7 @@ pub(super) struct Tree<'p> {
     /// The nodes, the largest first.
     order: Vec<usize>,
     longest: Vec<u64>,
+    cuts: Cuts<'p>,
 }
 
 /// What is placed so far.
@@ -86,7 +91,8 @@ impl<'p> Tree<'p> {
         order.sort_by_key(|i| (std::cmp::Reverse(density(i)), *i));
         let power = best.as_ref().map_or(u64::MAX, |c| p.power_nw(c));
         let longest = p.longest_us();
-        Tree { p, looks, aim: Aim::Power, best, power, lambda: FITS, order, longest }
+        let cuts = Cuts::new(p, u64::MAX);
+        Tree { p, looks, aim: Aim::Power, best, power, lambda: FITS, order, longest, cuts }
     }
 
     /// All places at these OPPs.
@@ -123,18 +129,27 @@ impl<'p> Tree<'p> {
         if self.looks == 0 || self.hopeless(partly.nw + rest) {
             return;
         }
-        self.looks -= 1;
-        let Some((i, order)) = order.split_first() else {
-            self.look(opp, partly);
-            return;
-        };
-        let relaxed = spread_partly(self.p, opp, &partly.place, self.until());
         let most = match self.aim {
             Aim::Power => FITS,
             Aim::Slack(_) => self.lambda.min(FITS) - 1e-9,
         };
-        if relaxed.is_none_or(|s| s.bound > most) {
+        let known = self.cuts.bound_partly(opp, &partly.place, most + 1e-9);
+        if known > most + 1e-9 {
             return;
+        }
+        let Some((i, order)) = order.split_first() else {
+            self.looks -= 1;
+            self.look(opp, partly);
+            return;
+        };
+        // Far from what is known to be too much it would only be solved to be told so.
+        if known > DOUBTFUL * most {
+            self.looks -= 1;
+            match spread_partly(self.p, opp, &partly.place, self.until()) {
+                Some(relaxed) if relaxed.bound <= most => {}
+                Some(relaxed) => return self.cuts.learn(&relaxed.flow),
+                None => return,
+            }
         }
         for (nw, place) in self.ways(opp, *i, partly) {
             let was = self.put(*i, place, nw, partly);
@@ -230,7 +245,9 @@ impl<'p> Tree<'p> {
             Aim::Power => found.lambda <= FITS,
             Aim::Slack(_) => found.lambda < self.lambda - 1e-7,
         };
-        if better {
+        if !better {
+            self.cuts.learn(&found.flow);
+        } else {
             self.power = partly.nw;
             self.lambda = found.lambda;
             self.best = Some(config);
