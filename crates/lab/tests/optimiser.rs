@@ -5,8 +5,7 @@ mod page;
 
 use risetime_analysis::Options;
 use risetime_deploy::optimise::{
-    self, Deployment, DrawnDags, Objective, Problem, Runs, check, descent, draw_dags, exact,
-    workload,
+    self, Deployment, DrawnDags, Objective, Problem, Runs, check, draw_dags, exact, workload,
 };
 use risetime_lab::{Request, run};
 use risetime_model::Platform;
