@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 test verify spread scip bench lint golden doc fmt clean
+.PHONY: help demo vm kernel-hz1000 test verify spread scip highs bench lint golden doc fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -36,6 +36,12 @@ scip: ## ask SCIP for the optimiser's optima again (python3 with pyscipopt)
 	@python3 -c 'import pyscipopt' || { echo "make scip: NOT RUN: python3 -m pip install pyscipopt" >&2; exit 3; }
 	@$(CARGO) run --release --locked --quiet -p risetime-deploy --example programs | python3 crates/deploy/tests/scip/optimum.py > crates/deploy/tests/scip/optima.csv
 	@$(CARGO) test --locked -p risetime-deploy --test scip
+
+# Not part of `test`: HiGHS is C++, and takes some minutes to build. What it said is recorded, and judged by each test run.
+highs: ## build HiGHS and ask it for the optimiser's optima again (cmake, g++, libclang-dev; BLESS=1 records what it says)
+	@for c in cmake c++; do command -v $$c >/dev/null || { echo "make highs: NOT RUN: sudo apt-get install cmake g++ libclang-dev" >&2; exit 3; }; done
+	@$(CARGO) test --release --locked -p risetime --features highs --bin risetime highs
+	@$(CARGO) test --locked -p risetime-deploy --test highs
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

@@ -71,13 +71,14 @@ passed) passed=$((passed + 1)) ;;
 failed) failed=$((failed + 1)) ;;
 esac
 
-# --- SCIP ----------------------------------------------------------------------------------------
-# Its optima are recorded, and judged above; it is asked anew by `make scip` alone.
+# --- SCIP and HiGHS ------------------------------------------------------------------------------
+# SCIP's optima are recorded, and judged above; it is asked anew by `make scip` alone. The same for HiGHS.
 if python3 -c 'import pyscipopt' 2>/dev/null; then
     echo "NOTE: SCIP was not asked anew: \`make scip\` does (minutes); its recorded optima were judged"
 else
     echo "NOTE: SCIP was not asked anew, and cannot be here (python3 -m pip install pyscipopt, then \`make scip\`); its recorded optima were judged"
 fi
+echo "NOTE: HiGHS was not built and not asked: \`make highs\` does (cmake, g++, libclang-dev; minutes); its recorded answers were judged"
 
 # --- The golden vectors, as `make golden` reads them --------------------------------------------
 vectors=crates/kernel/tests/golden

@@ -993,6 +993,14 @@ fn utilisation(text: &str) -> Result<f64, String> {
     }
 }
 
+/// In 10⁻³.
+fn permille(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok((percent * 10.0).round() as u64),
+        _ => Err("wanted % from 0 to 1000, such as 2.5".into()),
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct DeployOptimise {
     /// The graphs (.toml)
@@ -1004,6 +1012,9 @@ pub(crate) struct DeployOptimise {
     /// What is best: the least power, or of all with the least power the one with the largest least slack
     #[arg(long, value_enum, default_value = "power")]
     pub(crate) objective: DeployObjective,
+    /// With `--objective slack`: up to so many % more than the least power, for more slack
+    #[arg(long, value_name = "PERCENT", value_parser = permille)]
+    pub(crate) slack_power: Option<u64>,
     /// Who looks for it
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) solver: DeploySolver,
@@ -1029,11 +1040,11 @@ pub(crate) enum DeployObjective {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeploySolver {
-    /// exact, for up to 8 nodes; else highs where it is built in; else descent
+    /// exact, for up to 12 nodes; else highs where it is built in; else descent
     Auto,
     /// Deadlines by work, the largest node where it takes least, domains slower one by one
     Greedy,
-    /// From there downhill
+    /// From there and from many other starts downhill
     Descent,
     /// Every deployment, but for those that cannot be the best
     Exact,

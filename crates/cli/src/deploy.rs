@@ -14,7 +14,7 @@ use risetime_deploy::server::server;
 use risetime_deploy::{Drawn, Fit, Periods, SetDrawn, Utilisations, draw_set, sliced};
 use risetime_kernel::units::Span;
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
-use risetime_model::{Dags, Needs, Platform, Workload, library};
+use risetime_model::{Dags, InputError, Needs, Platform, Workload, library};
 use risetime_report::text::{self, Proof};
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ pub(crate) fn deploy(args: &Deploy) -> Result<ExitCode, Failure> {
 }
 
 /// Nodes up to which every deployment is looked at unless another solver is asked for.
-const EXACT_UP_TO: usize = 8;
+const EXACT_UP_TO: usize = 12;
 /// Looks of that solver: some minutes.
 const LOOKS: u64 = 5_000_000;
 
@@ -37,9 +37,15 @@ fn optimised(args: &DeployOptimise) -> Result<ExitCode, Failure> {
     let platform = Platform::load(&args.platform)?;
     let options = Options { factor_permille: 10 * args.factor };
     let problem = Problem::new(&dags, &platform, options)?;
-    let objective = match args.objective {
-        DeployObjective::Power => Objective::Power,
-        DeployObjective::Slack => Objective::Slack,
+    let objective = match (args.objective, args.slack_power) {
+        (DeployObjective::Power, None) => Objective::Power,
+        (DeployObjective::Power, Some(_)) => {
+            let what = "power is the objective: there is nothing to pay for";
+            return Err(InputError::new("--slack-power", what).hint("--objective slack").into());
+        }
+        (DeployObjective::Slack, within) => {
+            Objective::Slack { within_permille: within.unwrap_or(0) }
+        }
     };
     let solver = match args.solver {
         DeploySolver::Auto if problem.nodes.len() <= EXACT_UP_TO => DeploySolver::Exact,

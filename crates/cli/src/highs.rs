@@ -43,3 +43,91 @@ impl Milp for Highs {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "../../deploy/tests/scip/cases.rs"]
+mod cases;
+
+#[cfg(test)]
+#[path = "../../deploy/tests/highs/answers.rs"]
+#[allow(dead_code, reason = "what the test without HiGHS reads with")]
+mod answers;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_deploy::optimise::{Column, Objective, Row, check, exact, outer};
+    use std::collections::BTreeMap;
+
+    fn whole(cost: f64) -> Column {
+        Column { cost, lower: 0.0, upper: 1.0, integer: true }
+    }
+
+    fn at_most(upper: f64, terms: &[(usize, f64)]) -> Row {
+        Row { lower: f64::NEG_INFINITY, upper, terms: terms.to_vec() }
+    }
+
+    /// By hand: of values 5, 4, 3 with weights 2, 3, 1 and room for 4 the first and the last, 8; by parts of them it is 9.33.
+    #[test]
+    fn a_knapsack_is_packed() {
+        let program = Linear {
+            columns: vec![whole(-5.0), whole(-4.0), whole(-3.0)],
+            rows: vec![at_most(4.0, &[(0, 2.0), (1, 3.0), (2, 1.0)])],
+            constant: 0.0,
+        };
+        let solved = Highs.solve(&program).expect("solved").expect("there is one");
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(solved.values.iter().zip([1.0, 0.0, 1.0]).all(|(a, b)| near(*a, b)), "{solved:?}");
+        assert!(near(solved.bound, -8.0), "{solved:?}");
+    }
+
+    #[test]
+    fn what_nothing_obeys_has_no_answer() {
+        let rows = vec![at_most(-1.0, &[(0, 1.0)])];
+        let program = Linear { columns: vec![whole(1.0)], rows, constant: 0.0 };
+        assert_eq!(Highs.solve(&program), Ok(None));
+    }
+
+    /// HiGHS, and what it said.
+    #[derive(Default)]
+    struct Heard(Vec<answers::Answer>);
+
+    impl Milp for Heard {
+        fn solve(&mut self, program: &Linear) -> Result<Option<Solved>, String> {
+            let solved = Highs.solve(program)?;
+            if let Some(solved) = &solved {
+                // It obeys every row, within what it is asked to.
+                for (n, row) in program.rows.iter().enumerate() {
+                    let sum: f64 = row.terms.iter().map(|(i, by)| by * solved.values[*i]).sum();
+                    let scale = 1e-6 * row.terms.iter().map(|t| t.1.abs()).fold(1.0, f64::max);
+                    let obeys = row.lower - scale <= sum && sum <= row.upper + scale;
+                    assert!(obeys, "row {n}: {sum} of {row:?}");
+                }
+            }
+            self.0.push(answers::Answer::of(program, solved.as_ref()));
+            Ok(solved)
+        }
+    }
+
+    /// The least power of the search, for both objectives; `BLESS=1` records what was said, for tests without HiGHS.
+    #[test]
+    fn the_least_power_is_found() {
+        let mut all = BTreeMap::new();
+        for (name, p) in cases::cases() {
+            let mut heard = Heard::default();
+            let (found, rounds) = outer(&p, Objective::SLACK, &mut heard).expect(&name);
+            let (least, _) = exact(&p, Objective::SLACK, 1_000_000);
+            let [own, other] =
+                [found, least].map(|f| check(&p, &f.expect(&name).deployment).expect("obeys"));
+            assert!(rounds.whole, "{name}: {rounds:?}");
+            assert!(own.power_nw <= other.power_nw + other.power_nw / 5000, "{name}");
+            let slack = own.min_slack_ppm().abs_diff(other.min_slack_ppm());
+            assert!(slack < 1000, "{name}: {slack}");
+            all.insert(name, heard.0);
+        }
+        if std::env::var_os("BLESS").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/tests/highs/answers.csv");
+            std::fs::write(path, answers::written(&all)).expect("written");
+        }
+    }
+}

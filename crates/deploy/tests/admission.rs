@@ -39,6 +39,67 @@ fn misses(tasks: &[Load], m: usize, by: Option<Order>, until: u64) -> bool {
     jobs.iter().flatten().any(|(_, due)| *due <= until)
 }
 
+/// The same by EDF on CPUs of several speeds (1: a unit of work in a unit of time), from event to event: the earliest deadlines run,
+/// and of nothing else one can be sure. Who runs stays where it is, or (`moved`) is anywhere after each event; who begins takes what
+/// `dice` gives it, often the slowest CPU. Jobs come as often as they may, from `offset` on.
+fn misses_on(
+    tasks: &[Load],
+    speeds: &[f64],
+    offset: &[u64],
+    moved: bool,
+    dice: &mut u64,
+    until: u64,
+) -> bool {
+    const EPS: f64 = 1e-6;
+    let mut roll = |n: usize| {
+        *dice ^= *dice << 13;
+        *dice ^= *dice >> 7;
+        *dice ^= *dice << 17;
+        (*dice % n as u64) as usize
+    };
+    // Of each task: what is left of its job, when that is due, when the next one comes, its CPU.
+    let mut jobs: Vec<(f64, f64, f64, Option<usize>)> =
+        offset.iter().map(|o| (0.0, 0.0, *o as f64, None)).collect();
+    let mut now = 0.0;
+    while now < until as f64 {
+        for (job, t) in jobs.iter_mut().zip(tasks) {
+            if job.2 <= now + EPS {
+                *job = (t.runtime as f64, job.2 + t.deadline as f64, job.2 + t.period as f64, None);
+            }
+        }
+        let mut ready: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].0 > EPS).collect();
+        ready.sort_by(|a, b| jobs[*a].1.total_cmp(&jobs[*b].1).then(a.cmp(b)));
+        for i in ready.split_off(ready.len().min(speeds.len())) {
+            jobs[i].3 = None;
+        }
+        if moved {
+            ready.iter().for_each(|i| jobs[*i].3 = None);
+        }
+        for i in &ready {
+            let mut free: Vec<usize> = (0..speeds.len())
+                .filter(|c| ready.iter().all(|i| jobs[*i].3 != Some(*c)))
+                .collect();
+            free.sort_by(|a, b| speeds[*a].total_cmp(&speeds[*b]));
+            let at = if roll(3) > 0 { 0 } else { roll(free.len().max(1)) };
+            jobs[*i].3 = jobs[*i].3.or(free.get(at).copied());
+        }
+        let ends = ready.iter().map(|i| now + jobs[*i].0 / speeds[jobs[*i].3.expect("as many")]);
+        let next = ends.chain(jobs.iter().map(|j| j.2)).fold(f64::INFINITY, f64::min);
+        for i in &ready {
+            jobs[*i].0 -= (next - now) * speeds[jobs[*i].3.expect("as many")];
+        }
+        now = next;
+        for job in &mut jobs {
+            if job.0 <= EPS {
+                job.3 = None;
+            } else if job.1 <= now + EPS {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 fn hyperperiod(tasks: &[Load]) -> u64 {
     fn gcd(a: u64, b: u64) -> u64 {
         if b == 0 { a } else { gcd(b, a % b) }
@@ -100,6 +161,48 @@ proptest! {
         }
     }
 
+    /// The same on CPUs of several speeds, wherever jobs happen to be and whenever they first come; what is refused misses something
+    /// even where the earliest deadlines are on the fastest CPUs.
+    #[test]
+    fn what_is_admitted_on_unequal_cpus_misses_nothing_wherever_jobs_are(
+        tasks in prop::collection::vec(load(true), 1..9),
+        speeds in prop::collection::vec(prop::sample::select(vec![256u64, 512, 768, 1024]), 2..5),
+        lighter in prop::sample::select(vec![1u64, 2, 4, 8, 16]),
+        offset in prop::collection::vec(0u64..20, 9),
+        dice in 1u64..
+    ) {
+        // 48 units to what was one, so that a set may be light.
+        let long = |t: &Load| Load { runtime: (48 * t.runtime / lighter).max(1), period: 48 * t.period, deadline: 48 * t.deadline };
+        let tasks: Vec<Load> = tasks.iter().map(long).collect();
+        let offset: Vec<u64> = offset.iter().take(tasks.len()).map(|o| 48 * o).collect();
+        let (mut dice, cpus) = (dice, speeds.iter().map(|s| Capacity(*s)).collect::<Vec<_>>());
+        let speeds: Vec<f64> = speeds.iter().map(|s| *s as f64 / 1024.0).collect();
+        let until = 2 * hyperperiod(&tasks) + 1000;
+        for test in tests(Scheduler::GlobalEdf) {
+            match (test.ask)(&tasks, &cpus, Scheduler::GlobalEdf).answer {
+                Answer::Admitted => {
+                    let zero = vec![0; tasks.len()];
+                    for (offset, moved) in [(&zero, false), (&offset, false), (&offset, true)] {
+                        prop_assert!(!misses_on(&tasks, &speeds, offset, moved, &mut dice, until), "{}", test.name);
+                    }
+                }
+                Answer::Refused => {
+                    let whole: f64 = speeds.iter().sum();
+                    let share: f64 = tasks.iter().map(|t| t.share().as_f64()).sum();
+                    let mut fast = speeds.clone();
+                    fast.sort_by(|a, b| b.total_cmp(a));
+                    let mut shares: Vec<f64> = tasks.iter().map(|t| t.share().as_f64()).collect();
+                    shares.sort_by(|a, b| b.total_cmp(a));
+                    let many = (1..=fast.len().min(shares.len()))
+                        .any(|n| shares[..n].iter().sum::<f64>() > fast[..n].iter().sum::<f64>());
+                    let dense = tasks.iter().any(|t| t.density().as_f64() > fast[0]);
+                    prop_assert!(share > whole || many || dense, "{}", test.name);
+                }
+                Answer::Unknown => {}
+            }
+        }
+    }
+
     /// The longest response of those simulated, where no two have the same priority.
     #[test]
     fn a_response_time_is_reached(tasks in prop::collection::vec(load(false), 1..5)) {
@@ -132,6 +235,11 @@ proptest! {
             let fast = vec![Capacity(1024); m];
             if admit(&tasks, &slow, of).1.answer == Answer::Admitted {
                 prop_assert_eq!(admit(&tasks, &fast, of).1.answer, Answer::Admitted);
+            }
+            // Nor one more CPU that is no slower than the others.
+            let more: Vec<Capacity> = [Capacity(1024)].into_iter().chain(slow.clone()).collect();
+            if of == Scheduler::GlobalEdf && admit(&tasks, &slow, of).1.answer == Answer::Admitted {
+                prop_assert_eq!(admit(&tasks, &more, of).1.answer, Answer::Admitted);
             }
         }
     }

@@ -14,7 +14,7 @@ fn the_least_power_is_scips() {
     for (name, p) in cases::cases() {
         let row: Vec<&str> = rows.next().expect("a row each").split(',').collect();
         assert_eq!(row[0], name);
-        let (found, whole) = exact(&p, Objective::Slack, 1_000_000);
+        let (found, whole) = exact(&p, Objective::SLACK, 1_000_000);
         assert!(whole, "{name}");
         let Some(found) = found else {
             assert_eq!(row[1], "none", "{name}");

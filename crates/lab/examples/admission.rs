@@ -146,7 +146,7 @@ fn chart() -> Chart {
         }
         Panel {
             title: scheduler.to_string(),
-            x: Axis::new("utilisation", "% of the CPUs").kind(AxisKind::Near).range(40.0, 105.0),
+            x: Axis::new("utilisation", "% of the CPUs").kind(AxisKind::Near).range(10.0, 105.0),
             y: Axis::new("of the sets", "%").range(0.0, 100.0),
             series,
             size: Size::Half,

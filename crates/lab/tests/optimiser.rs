@@ -70,7 +70,7 @@ fn what_is_promised_is_kept() {
     for seed in 0..SETS {
         for (factor, noise) in [(1050, None), (1100, Some("machine"))] {
             let p = problem(ODROID, seed, factor, 0);
-            for objective in [Objective::Power, Objective::Slack] {
+            for objective in [Objective::Power, Objective::SLACK] {
                 let Some(found) = exact(&p, objective, 20_000).0 else { continue };
                 let checked = check(&p, &found.deployment).expect("obeys");
                 let came = came(ODROID, &p, &found.deployment, Runs::Longest, noise);
@@ -94,7 +94,7 @@ fn requests_of_a_device_are_in_time() {
     let mut on_device = 0;
     for seed in 0..6 {
         let p = problem(ODROID, seed, 1100, 60);
-        let Some(found) = exact(&p, Objective::Slack, 20_000).0 else { continue };
+        let Some(found) = exact(&p, Objective::SLACK, 20_000).0 else { continue };
         let here = |at: &&optimise::Place| matches!(at, optimise::Place::Version(_));
         on_device += found.deployment.config.place.iter().filter(here).count();
         let came = came(ODROID, &p, &found.deployment, Runs::Longest, Some("machine"));
@@ -115,12 +115,12 @@ fn slack_takes_the_misses_away() {
         let mut came_of = Vec::new();
         let mut slack = 0;
         for (objective, factor) in
-            [(Objective::Power, 1000), (Objective::Slack, 1000), (Objective::Power, 1100)]
+            [(Objective::Power, 1000), (Objective::SLACK, 1000), (Objective::Power, 1100)]
         {
             let p = problem(RPI4, seed, factor, 0);
             let Some(found) = exact(&p, objective, 20_000).0 else { continue };
             let checked = check(&p, &found.deployment).expect("obeys");
-            if objective == Objective::Slack {
+            if objective == Objective::SLACK {
                 slack = checked.min_slack_ppm();
             }
             came_of.push(came(RPI4, &p, &found.deployment, runs, Some("machine")));
@@ -147,4 +147,51 @@ fn slack_takes_the_misses_away() {
     page::holds("optimiser.md", "<!-- misses -->\n```text\n", "```\n", &table);
     assert!(missed[0] > 0, "{missed:?}");
     assert_eq!(missed[1..], [0, 0]);
+}
+
+/// What up to so much more power buys: slack, and what that does to misses.
+#[test]
+fn more_power_buys_slack() {
+    let runs = Runs::Drawn { low: 70, high: 110, seed: 1 };
+    let mut table = String::from(
+        "| board | power over the least, at most | in the mean | slack at least, in the mean | missed of due |\n|---|---|---|---|---|\n",
+    );
+    for on in [RPI4, ODROID] {
+        let mut before: Option<f64> = None;
+        let mut least = [0; SETS as usize];
+        for within in [None, Some(0), Some(20), Some(50), Some(100)] {
+            let objective =
+                within.map_or(Objective::Power, |w| Objective::Slack { within_permille: w });
+            let (mut sets, mut more, mut slack, mut missed, mut due) = (0.0, 0.0, 0.0, 0, 0);
+            for seed in 0..SETS {
+                let p = problem(on, seed, 1000, 0);
+                let Some(found) = exact(&p, objective, 6_000).0 else { continue };
+                let checked = check(&p, &found.deployment).expect("obeys");
+                let least = &mut least[seed as usize];
+                if objective == Objective::Power {
+                    *least = checked.power_nw;
+                }
+                let over = checked.power_nw as f64 / *least as f64 - 1.0;
+                assert!(over <= within.unwrap_or(0) as f64 / 1000.0 + 1e-9, "{seed}: {over}");
+                let came = came(on, &p, &found.deployment, runs, Some("machine"));
+                (sets, more) = (sets + 1.0, more + over);
+                slack += checked.min_slack_ppm() as f64 / 1e4;
+                (missed, due) = (missed + came.missed, due + came.due);
+            }
+            let (more, slack) = (100.0 * more / sets, slack / sets);
+            let at_most = match within {
+                None => "least power alone".to_string(),
+                Some(permille) => format!("{} %", permille / 10),
+            };
+            let _ = writeln!(
+                table,
+                "| {} | {at_most} | {more:.1} % | {slack:.1} % | {missed} of {due} |",
+                on.0
+            );
+            // With more power there is no less slack.
+            assert!(before.is_none_or(|before| slack >= before), "{}, {within:?}: {slack}", on.0);
+            before = Some(slack);
+        }
+    }
+    page::holds("optimiser.md", "<!-- bought -->\n", "<!-- end -->", &table);
 }

@@ -621,3 +621,22 @@ fn faults_found_after_reading_name_file_and_line() {
         assert!(message.contains(&format!("risetime: {place}")), "{args:?}: {message}");
     }
 }
+
+#[test]
+fn what_deploy_optimise_is_asked_for() {
+    let dir = scratch("bad-optimise");
+    let graph = "schema = 1\nname = \"x\"\n[[dag]]\nname = \"g\"\nperiod_us = 10000\n[[dag.node]]\nname = \"n\"\nruntime_us = 100\n";
+    std::fs::write(dir.join("x.toml"), graph).expect("written");
+    let slack = ["--objective", "slack", "--slack-power"];
+    for (args, wanted) in [
+        (&["--slack-power", "5"][..], "--slack-power: power is the objective"),
+        (&[slack[0], slack[1], slack[2], "much"], "such as 2.5"),
+        (&[slack[0], slack[1], slack[2], "1001"], "from 0 to 1000"),
+        (&["--solver", "magic"], "magic"),
+        (&["--factor", "99"], "99"),
+    ] {
+        let all = [&["deploy", "optimise", "x.toml", "--platform", "rpi4"], args].concat();
+        let err = refused(&dir, &all);
+        assert!(err.contains(wanted), "{args:?}: {err}");
+    }
+}

@@ -34,6 +34,8 @@ pub struct Spread {
     pub bound: f64,
     /// By node, in µs, not yet rounded.
     pub deadline_us: Vec<f64>,
+    /// φ, by node: how much of λ hangs on its time. All of a graph's end flow back along its edges; all ends together are 1.
+    pub flow: Vec<f64>,
 }
 
 /// λ up to which places and OPPs do: what is above 1 is less than half a µs of the longest deadline, and deadlines are whole.
@@ -79,7 +81,8 @@ pub(super) fn spread_partly(
             Until::Below(best) => bound >= best,
         };
         if known || (m + m.sqrt()) / s < EXACT {
-            return Some(Spread { lambda: now, bound, deadline_us: barrier.deadlines() });
+            let (deadline_us, flow) = (barrier.deadlines(), barrier.flow());
+            return Some(Spread { lambda: now, bound, deadline_us, flow });
         }
         s *= 12.0;
     }
@@ -91,7 +94,7 @@ pub(super) fn spread_partly(
 pub(super) fn deployment(p: &Problem, config: &Config, objective: Objective) -> Option<Deployment> {
     let until = match objective {
         Objective::Power => Until::Fits,
-        Objective::Slack => Until::Below(f64::INFINITY),
+        Objective::Slack { .. } => Until::Below(f64::INFINITY),
     };
     let spread = spread_until(p, config, until)?;
     if spread.lambda > FITS {
@@ -317,6 +320,36 @@ impl<'p> Barrier<'p> {
             part *= 0.5;
         }
         true
+    }
+
+    /// By node: the multipliers of its lines, 1/(s·what they leave), made a flow.
+    fn flow(&self) -> Vec<f64> {
+        let multiplier = |(terms, constant): &(Vec<(usize, f64)>, f64)| {
+            let left = terms.iter().map(|(i, sign)| sign * self.x[*i]).sum::<f64>() + constant;
+            1.0 / left.max(1e-300)
+        };
+        let all: Vec<f64> = self.lines.iter().map(multiplier).collect();
+        // Lines: of each node one for each that it waits for, or a single one; then one for each graph's end.
+        let nodes = &self.p.nodes;
+        let own = all.len() - self.p.graphs.len();
+        let ends: f64 = all[own..].iter().sum();
+        let mut flow = vec![0.0; nodes.len()];
+        for (graph, by) in self.p.graphs.iter().zip(&all[own..]) {
+            if let Some(last) = graph.nodes.last() {
+                flow[*last] = by / ends;
+            }
+        }
+        let mut behind = own;
+        for i in (0..nodes.len()).rev() {
+            let after = &nodes[i].after;
+            let first = behind - after.len().max(1);
+            let sum: f64 = all[first..behind].iter().sum();
+            for (a, by) in after.iter().zip(&all[first..behind]) {
+                flow[*a] += flow[i] * by / sum;
+            }
+            behind = first;
+        }
+        flow
     }
 
     /// By node, in µs.

@@ -1,76 +1,390 @@
-//! From the greedy's deployment downhill: as long as one change takes less power and still does, that change.
+//! Downhill from many starts: what may take the least power is looked at first, and what certainly does not do is not solved.
 //!
 //! ```text
-//! changes  a domain one OPP slower, or faster · a node to another CPU, to an empty one of each domain, to a device
-//!          · all nodes of a CPU to another one · a node moved and a domain one OPP slower
+//! state    an OPP for each domain, a domain (or device) for each node, how many CPUs of each domain are used
+//! packed   its nodes on those CPUs, the heaviest first on the lightest one, by the weights of a cut ([`super::cuts`])
+//! starts   at all OPPs, those first whose least power is least: each node where it takes least, then one by one to where it makes
+//!          most of λ for the least power, until no cut says that it does not do
+//! change   a node elsewhere · two of different domains swapped · a CPU more or fewer;  with OPPs as they are, or a step lower,
+//!          or one domain lower and another higher: the change to the least power that does, until none is less
+//! kick     some nodes elsewhere and OPPs near, drawn; repaired as a start is, and downhill again
 //! ```
 //!
-//! In each round the change to the least power that does. No claim that nothing takes less.
+//! No claim that nothing takes less. The draw is the same each time, and what ends it is a number of steps, no clock.
 
-use super::deadlines::{FITS, Until, deployment, spread_until};
+use super::cuts::Cuts;
+use super::deadlines::{Until, deployment, spread_until};
 use super::greedy::greedy_config;
+use super::tree::opps;
 use super::{Config, Deployment, Objective, Place, Problem};
+use crate::dice::Dice;
 
-/// What the greedy finds, downhill. `None`: the greedy finds nothing, which proves nothing.
+/// Steps of about a ns: half a second from 16 nodes on, of fewer as their square.
+const WORK: u64 = 500_000_000;
+const NODES: u64 = 16;
+/// Of ten parts of them so many are for the starts.
+const STARTS: u64 = 5;
+/// So often a start is repaired by what the convex part says of it.
+const REPAIRS: usize = 4;
+
+/// The least power that is found so. `None`: nothing was found, which proves nothing.
 pub fn descent(p: &Problem, objective: Objective) -> Option<Deployment> {
-    let mut best = greedy_config(p)?;
-    if spread_until(p, &best, Until::Fits).is_none_or(|s| s.lambda > FITS) {
-        return None;
+    let mut config = downhill(p)?;
+    if objective != Objective::Power {
+        let most = objective.most_nw(p.power_nw(&config));
+        config = slacker(p, config, most);
     }
+    deployment(p, &config, objective)
+}
+
+/// The same, without deadlines.
+pub(super) fn downhill(p: &Problem) -> Option<Config> {
+    let n = (p.nodes.len() as u64).min(NODES);
+    let work = WORK * n * n / (NODES * NODES);
+    let mut search = Search::new(p, work);
+    if let Some(config) = greedy_config(p) {
+        search.take(&config);
+    }
+    search.starts();
+    search.kicks();
+    search.best.map(|(_, config)| config)
+}
+
+/// From there to ever smaller λ, with no more than so many nW: of the changes that a cut thinks most of the first that helps.
+pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64) -> Config {
+    let lambda = |c: &Config, until| spread_until(p, c, until);
+    let Some(first) = lambda(&from, Until::Below(f64::INFINITY)) else { return from };
+    let mut search = Search::new(p, 0);
+    let (mut best, mut least) = (from, first.lambda);
+    search.cuts.learn(&first.flow);
     loop {
-        let now = p.power_nw(&best);
-        let mut changes: Vec<(u64, Config)> = changed(p, &best)
-            .into_iter()
-            .map(|c| (p.power_nw(&c), c))
-            .filter(|(nw, _)| *nw < now)
-            .collect();
-        changes
-            .sort_unstable_by(|a, b| (a.0, &a.1.opp, &a.1.place).cmp(&(b.0, &b.1.opp, &b.1.place)));
-        let does = |c: &Config| spread_until(p, c, Until::Fits).is_some_and(|s| s.lambda <= FITS);
-        match changes.into_iter().find(|(_, c)| does(c)) {
-            Some((_, better)) => best = better,
-            None => return deployment(p, &best, objective),
+        let mut changes: Vec<(f64, Config)> = Vec::new();
+        let mut states = search.changed(&search.state(&best), 1);
+        states.retain(|state| search.nw(state) <= most_nw);
+        for state in states {
+            let mut config = search.packed(&state);
+            config.idle_slowest(p);
+            let bound = search.cuts.bound(&config, least - SLACKER);
+            if bound < least - SLACKER && config != best {
+                changes.push((bound, config));
+            }
+        }
+        changes.sort_by(|a, b| {
+            let key = |c: &Config| (c.opp.clone(), c.place.clone());
+            a.0.total_cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1)))
+        });
+        changes.dedup();
+        let mut better = None;
+        for (_, config) in changes.into_iter().take(LOOKS) {
+            // What has been learnt from those before may know it.
+            if search.cuts.bound(&config, least - SLACKER) >= least - SLACKER {
+                continue;
+            }
+            let Some(found) = lambda(&config, Until::Below(least)) else { continue };
+            search.cuts.learn(&found.flow);
+            if found.lambda < least - SLACKER {
+                better = Some((found.lambda, config));
+                break;
+            }
+        }
+        match better {
+            Some(found) => (least, best) = found,
+            None => return best,
         }
     }
 }
 
-/// All that is one change away.
-fn changed(p: &Problem, from: &Config) -> Vec<Config> {
-    let slower = |c: &Config| -> Vec<Config> {
-        let step = |(j, up): (usize, bool)| {
-            let mut opp = c.opp.clone();
-            opp[j] = if up { opp[j] + 1 } else { opp[j].checked_sub(1)? };
-            (opp[j] < p.domains[j].opps.len()).then(|| Config { opp, place: c.place.clone() })
-        };
-        (0..c.opp.len()).flat_map(|j| [(j, false), (j, true)]).filter_map(step).collect()
-    };
-    let mut moved = Vec::new();
-    let mut all = slower(from);
-    let has = |cpu: usize| from.place.contains(&Place::Cpu(cpu));
-    let empty = p.domains.iter().filter_map(|d| d.cpus.iter().copied().find(|c| !has(*c)));
-    let targets: Vec<usize> = (0..p.cpus.len()).filter(|c| has(*c)).chain(empty).collect();
-    for (i, v) in p.nodes.iter().enumerate() {
-        let cpus = targets.iter().map(|c| Place::Cpu(*c));
-        for place in cpus.chain((0..v.versions.len()).map(Place::Version)) {
-            if place != from.place[i] {
-                let mut to = from.clone();
-                to.place[i] = place;
-                moved.push(to);
+/// A λ that is no smaller than that is none.
+const SLACKER: f64 = 1e-5;
+/// So many of the changes are solved in each round.
+const LOOKS: usize = 24;
+
+/// Where a node is, of CPUs that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum At {
+    Domain(usize),
+    Version(usize),
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    opp: Vec<usize>,
+    at: Vec<At>,
+    /// By domain: no more than so many.
+    cpus: Vec<usize>,
+}
+
+struct Search<'p> {
+    p: &'p Problem,
+    cuts: Cuts<'p>,
+    /// What each node takes, by domain, OPP and node.
+    nw: Vec<Vec<Vec<u64>>>,
+    /// nW, and what takes them.
+    best: Option<(u64, Config)>,
+}
+
+impl<'p> Search<'p> {
+    fn new(p: &'p Problem, work: u64) -> Search<'p> {
+        let mut search = Search { p, cuts: Cuts::new(p, work), nw: Vec::new(), best: None };
+        for (j, domain) in p.domains.iter().enumerate() {
+            let of = |o: usize| (0..p.nodes.len()).map(|i| p.node_nw(i, j, o)).collect();
+            search.nw.push((0..domain.opps.len()).map(of).collect());
+        }
+        search
+    }
+
+    fn power(&self) -> u64 {
+        self.best.as_ref().map_or(u64::MAX, |(nw, _)| *nw)
+    }
+
+    /// If it is less, and does.
+    fn take(&mut self, config: &Config) -> bool {
+        let nw = self.p.power_nw(config);
+        let better = nw < self.power() && self.cuts.does(config);
+        if better {
+            self.best = Some((nw, config.clone()));
+        }
+        better
+    }
+
+    fn starts(&mut self) {
+        let p = self.p;
+        let Some(all) = opps(p) else { return };
+        let end = self.cuts.work - self.cuts.work * STARTS / 10;
+        for (nw, opp) in all {
+            if nw >= self.power() || self.cuts.work < end {
+                break;
+            }
+            let least = |i: usize| {
+                let of = |at: &At| (self.own_nw(&opp, i, *at), *at);
+                self.ways(i).into_iter().min_by_key(of).unwrap_or(At::Domain(0))
+            };
+            let at = (0..p.nodes.len()).map(least).collect();
+            let cpus = p.domains.iter().map(|d| d.cpus.len()).collect();
+            self.repair(State { opp, at, cpus });
+        }
+        self.downhill();
+    }
+
+    /// From a state that takes little to one that does, if there is one with less power than the best.
+    fn repair(&mut self, mut state: State) {
+        for _ in 0..REPAIRS {
+            let mut config = self.packed(&state);
+            let mut bound = self.cuts.first().bound(self.p, &config);
+            while bound > 1.0 {
+                let nw = self.nw(&state);
+                if nw >= self.power() || self.cuts.work == 0 {
+                    return;
+                }
+                let mut most: Option<(f64, State, Config, f64)> = None;
+                for i in 0..self.p.nodes.len() {
+                    for at in self.ways(i).into_iter().filter(|at| *at != state.at[i]) {
+                        let mut next = state.clone();
+                        next.at[i] = at;
+                        let config = self.packed(&next);
+                        let own = self.cuts.first().bound(self.p, &config);
+                        self.cuts.spend(5);
+                        let more = self.nw(&next).saturating_sub(nw).max(1) as f64;
+                        let worth = (bound - own.max(1.0)) / more;
+                        if own < bound && most.as_ref().is_none_or(|(best, ..)| worth > *best) {
+                            most = Some((worth, next, config, own));
+                        }
+                    }
+                }
+                let Some((_, next, better, own)) = most else { return };
+                (state, config, bound) = (next, better, own);
+            }
+            config.idle_slowest(self.p);
+            if self.p.power_nw(&config) >= self.power() {
+                return;
+            }
+            if self.take(&config) {
+                return;
             }
         }
     }
-    for cpu in (0..p.cpus.len()).filter(|c| has(*c)) {
-        for to in targets.iter().filter(|to| **to != cpu) {
-            let mut config = from.clone();
-            let all = config.place.iter_mut().filter(|at| **at == Place::Cpu(cpu));
-            all.for_each(|at| *at = Place::Cpu(*to));
-            moved.push(config);
+
+    fn kicks(&mut self) {
+        let (p, n, mut dice) = (self.p, self.p.nodes.len(), Dice::new(0x5eed));
+        let mut below = |n: usize| dice.below(n as u64) as usize;
+        while let (Some((before, best)), 1..) = (self.best.clone(), self.cuts.work) {
+            let mut state = self.state(&best);
+            for opp in state.opp.iter_mut().zip(&p.domains) {
+                *opp.0 = (*opp.0 + below(5)).saturating_sub(2).min(opp.1.opps.len() - 1);
+            }
+            for _ in 0..below(n.min(6) + 1) {
+                let i = below(n);
+                let ways = self.ways(i);
+                state.at[i] = ways[below(ways.len())];
+            }
+            state.cpus = p.domains.iter().map(|d| d.cpus.len()).collect();
+            self.cuts.spend(10);
+            self.repair(state);
+            if self.power() < before {
+                self.downhill();
+            }
         }
     }
-    all.extend(moved.iter().flat_map(slower));
-    all.extend(moved);
-    for config in &mut all {
-        config.idle_slowest(p);
+
+    /// From the best, to the change that takes the least power and does.
+    fn downhill(&mut self) {
+        while let (Some((now, best)), 1..) = (self.best.clone(), self.cuts.work) {
+            let mut changes: Vec<(u64, Config)> = Vec::new();
+            let states = self.changed(&self.state(&best), -1);
+            self.cuts.spend(3 * states.len() as u64);
+            for state in states {
+                let nw = self.nw(&state);
+                if nw < now {
+                    let mut config = self.packed(&state);
+                    config.idle_slowest(self.p);
+                    changes.push((nw, config));
+                }
+            }
+            self.cuts.spend(4 * changes.len() as u64);
+            changes.sort_unstable_by(|a, b| {
+                (a.0, &a.1.opp, &a.1.place).cmp(&(b.0, &b.1.opp, &b.1.place))
+            });
+            changes.dedup();
+            if !changes.iter().any(|(_, config)| self.take(config)) {
+                return;
+            }
+        }
     }
-    all
+
+    fn ways(&self, i: usize) -> Vec<At> {
+        let domains = (0..self.p.domains.len()).map(At::Domain);
+        domains.chain((0..self.p.nodes[i].versions.len()).map(At::Version)).collect()
+    }
+
+    fn own_nw(&self, opp: &[usize], i: usize, at: At) -> u64 {
+        match at {
+            At::Domain(j) => self.nw[j][opp[j]][i],
+            At::Version(a) => self.p.nodes[i].versions[a].power_nw,
+        }
+    }
+
+    /// What a state takes, packed.
+    fn nw(&self, state: &State) -> u64 {
+        let p = self.p;
+        let own = state.at.iter().enumerate().map(|(i, at)| self.own_nw(&state.opp, i, *at));
+        let mut sum = p.base_nw + own.sum::<u64>();
+        for (j, domain) in p.domains.iter().enumerate() {
+            let here = state.at.iter().filter(|at| **at == At::Domain(j)).count();
+            let most = state.cpus[j].clamp(1, domain.cpus.len());
+            sum += here.min(most) as u64 * domain.used_nw;
+        }
+        for (d, (_, idle)) in p.devices.iter().enumerate() {
+            let on = |(i, at): (usize, &At)| matches!(*at, At::Version(a) if p.nodes[i].versions[a].device == d);
+            sum += if state.at.iter().enumerate().any(on) { *idle } else { 0 };
+        }
+        sum
+    }
+
+    fn state(&self, config: &Config) -> State {
+        let at = |place: &Place| match *place {
+            Place::Cpu(c) => At::Domain(self.p.cpus[c].domain),
+            Place::Version(a) => At::Version(a),
+        };
+        let used = |d: &super::Island| {
+            d.cpus.iter().filter(|c| config.place.contains(&Place::Cpu(**c))).count()
+        };
+        State {
+            opp: config.opp.clone(),
+            at: config.place.iter().map(at).collect(),
+            cpus: self.p.domains.iter().map(used).collect(),
+        }
+    }
+
+    /// On CPUs, by the weights of the first cut.
+    fn packed(&self, state: &State) -> Config {
+        let (p, cut) = (self.p, self.cuts.first());
+        let mut place = Vec::with_capacity(state.at.len());
+        let mut on: Vec<Vec<(f64, usize)>> = vec![Vec::new(); p.domains.len()];
+        for (i, at) in state.at.iter().enumerate() {
+            place.push(match *at {
+                At::Domain(j) => {
+                    on[j].push((cut.weight(i, j), i));
+                    Place::Cpu(p.domains[j].cpus[0])
+                }
+                At::Version(a) => Place::Version(a),
+            });
+        }
+        for (j, nodes) in on.iter_mut().enumerate() {
+            nodes.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let mut load = vec![0.0f64; state.cpus[j].clamp(1, p.domains[j].cpus.len())];
+            for (weight, i) in nodes {
+                let lightest = (0..load.len()).min_by(|a, b| load[*a].total_cmp(&load[*b]));
+                let k = lightest.unwrap_or(0);
+                load[k] += *weight;
+                place[*i] = Place::Cpu(p.domains[j].cpus[k]);
+            }
+        }
+        Config { opp: state.opp.clone(), place }
+    }
+
+    /// All that is one change away; `step`: a domain's OPP alone goes that way.
+    fn changed(&self, from: &State, step: isize) -> Vec<State> {
+        let (n, domains) = (from.at.len(), &self.p.domains);
+        let mut all = vec![from.clone()];
+        let mut with = |change: &dyn Fn(&mut State)| {
+            let mut next = from.clone();
+            change(&mut next);
+            all.push(next);
+        };
+        for i in 0..n {
+            for at in self.ways(i).into_iter().filter(|at| *at != from.at[i]) {
+                let room = |s: &mut State| {
+                    if let At::Domain(j) = at {
+                        s.cpus[j] = s.cpus[j].max(1);
+                    }
+                };
+                with(&|s| {
+                    s.at[i] = at;
+                    room(s);
+                });
+                with(&|s| {
+                    s.at[i] = at;
+                    if let At::Domain(j) = at {
+                        s.cpus[j] = (s.cpus[j] + 1).min(domains[j].cpus.len());
+                    }
+                });
+            }
+            for k in (0..i).filter(|k| from.at[*k] != from.at[i]) {
+                if let (At::Domain(_), At::Domain(_)) = (from.at[i], from.at[k]) {
+                    with(&|s| s.at.swap(i, k));
+                }
+            }
+        }
+        for (j, domain) in domains.iter().enumerate() {
+            if from.cpus[j] > 1 {
+                with(&|s| s.cpus[j] -= 1);
+            }
+            if from.cpus[j] < domain.cpus.len() {
+                with(&|s| s.cpus[j] += 1);
+            }
+        }
+        let mut shifts: Vec<Vec<isize>> = vec![vec![0; domains.len()]];
+        for j in 0..domains.len() {
+            for other in 0..domains.len() {
+                let mut shift = vec![0; domains.len()];
+                shift[j] = if other == j { step } else { -1 };
+                if other != j {
+                    shift[other] = 1;
+                }
+                shifts.push(shift);
+            }
+        }
+        let shifted = |s: &State| -> Vec<State> {
+            let by = |shift: &Vec<isize>| {
+                let opp = |(j, by): (usize, &isize)| {
+                    let opp = s.opp[j].checked_add_signed(*by)?;
+                    (opp < domains[j].opps.len()).then_some(opp)
+                };
+                let opp = shift.iter().enumerate().map(opp).collect::<Option<Vec<usize>>>()?;
+                Some(State { opp, ..s.clone() })
+            };
+            shifts.iter().filter_map(by).collect()
+        };
+        all.iter().flat_map(shifted).collect()
+    }
 }

@@ -310,7 +310,7 @@ impl<'p> Written<'p> {
                     self.program.columns[column].cost += cost;
                 }
             }
-            Objective::Slack => {
+            Objective::Slack { .. } => {
                 self.program.columns[self.lambda].cost = 1.0;
                 self.no_more_than(most_nw);
             }

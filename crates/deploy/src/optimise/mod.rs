@@ -16,6 +16,7 @@
 //! M. Di Natale, "Multi-criteria optimization of real-time DAGs on heterogeneous platforms under P-EDF", ACM TECS 2023.
 
 mod check;
+mod cuts;
 mod deadlines;
 mod descent;
 mod drawn;
@@ -26,6 +27,7 @@ mod outer;
 mod problem;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod workload;
 
 pub use check::{Checked, check};
@@ -44,8 +46,26 @@ pub use workload::{Runs, workload};
 pub enum Objective {
     /// The power; how long before its deadline a graph is done, nobody cares.
     Power,
-    /// The power, and of all that take as much the least relative slack as large as it can be.
-    Slack,
+    /// The least relative slack as large as it can be, of all that take so many thousandths more than the least power, or less.
+    Slack {
+        /// 0: the least power, and of all that take as much the one with the most slack.
+        within_permille: u64,
+    },
+}
+
+impl Objective {
+    /// The most slack that costs no power.
+    pub const SLACK: Objective = Objective::Slack { within_permille: 0 };
+
+    /// No more than that, in nW, where `least_nw` is the least.
+    fn most_nw(self, least_nw: u64) -> u64 {
+        let within = match self {
+            Objective::Power => 0,
+            Objective::Slack { within_permille } => within_permille,
+        };
+        let more = u128::from(least_nw) * u128::from(within) / 1000;
+        least_nw.saturating_add(more.try_into().unwrap_or(u64::MAX))
+    }
 }
 
 /// Where a node is.
@@ -92,6 +112,6 @@ pub struct Deployment {
 pub struct Found {
     /// The best of them.
     pub deployment: Deployment,
-    /// In nW: no deployment of this model takes less. The same as that of `deployment`: it is the least.
+    /// In nW: no deployment of this model takes less. That of `deployment`, where it is the least.
     pub bound_nw: u64,
 }

@@ -11,7 +11,7 @@
 //! Leyffer 1994); where rounding of the solver lets the same ones come back, they are forbidden by name.
 
 use super::deadlines::{FITS, Until, deployment, spread_until};
-use super::descent::descent;
+use super::descent::{downhill, slacker};
 use super::linear::{Milp, RATIO, Written};
 use super::{Found, Objective, Problem};
 
@@ -45,7 +45,7 @@ pub fn outer(
 ) -> Result<(Option<Found>, Rounds), String> {
     let tangent = (RATIO - 1.0) / (RATIO + 1.0);
     let mut rounds = Rounds { tangent_ppm: (tangent * tangent * 1e6) as u32, ..Rounds::default() };
-    let mut best = descent(p, Objective::Power).map(|d| d.config);
+    let mut best = downhill(p);
     let mut written = Written::new(p);
     written.aim(Objective::Power, 0);
     if let Some(best) = &best {
@@ -90,8 +90,8 @@ pub fn outer(
         seen.push(config);
     }
     let Some(mut config) = best else { return Ok((None, rounds)) };
-    if objective == Objective::Slack {
-        config = slackest(p, config, solver, &mut rounds)?;
+    if objective != Objective::Power {
+        config = slackest(p, config, objective, solver, &mut rounds)?;
     }
     let found = deployment(p, &config, objective);
     Ok((found.map(|deployment| Found { deployment, bound_nw: bound }), rounds))
@@ -101,19 +101,21 @@ fn near(bound: u64, power: u64, p: &Problem) -> bool {
     power.saturating_sub(bound) <= 10 + p.nodes.len() as u64 + power / ENOUGH
 }
 
-/// Of all deployments with no more power than this one, one with the least λ.
+/// Of all deployments with no more power than the objective allows beside this one's, one with the least λ.
 fn slackest(
     p: &Problem,
-    first: super::Config,
+    least: super::Config,
+    objective: Objective,
     solver: &mut dyn Milp,
     rounds: &mut Rounds,
 ) -> Result<super::Config, String> {
-    let power = p.power_nw(&first);
+    let power = objective.most_nw(p.power_nw(&least));
+    let first = slacker(p, least, power);
     let of = |c: &super::Config| spread_until(p, c, Until::Below(f64::INFINITY));
     let Some(own) = of(&first) else { return Ok(first) };
     let (mut best, mut lambda) = (first, own.lambda);
     let mut written = Written::new(p);
-    written.aim(Objective::Slack, power);
+    written.aim(objective, power);
     written.cut(&own.deadline_us);
     let mut seen = Vec::new();
     let mut whole = false;

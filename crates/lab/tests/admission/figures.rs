@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// ODROID-XU4, Raspberry Pi 4, ZCU102, Jetson AGX Xavier.
 pub(crate) const PLATFORMS: [&str; 4] = ["odroid-xu4", "rpi4", "zcu102", "xavier-agx"];
 /// What tasks take together, in % of what the CPUs have.
-pub(crate) const PERCENT: [u32; 14] = [40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100, 105];
+pub(crate) const PERCENT: [u32; 17] =
+    [10, 20, 30, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100, 105];
 /// Divisors of the hyperperiod, in ms.
 const PERIODS: [u64; 9] = [10, 12, 15, 20, 24, 30, 40, 60, 120];
 const HYPERPERIOD: Span = Span::from_ms(120);

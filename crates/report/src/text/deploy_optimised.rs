@@ -94,14 +94,23 @@ pub fn deploy_optimised(
 
 fn sure(proof: Proof, power_nw: u64, objective: Objective) -> String {
     let goal = match objective {
-        Objective::Power => "Least power",
-        Objective::Slack => "Least power, then the largest least slack",
+        Objective::Power => "Least power".to_string(),
+        Objective::SLACK => "Least power, then the largest least slack".to_string(),
+        Objective::Slack { within_permille } => format!(
+            "The largest least slack for up to {} % more than the least power",
+            within_permille as f64 / 10.0
+        ),
     };
+    let tolerant = !matches!(objective, Objective::Power | Objective::SLACK);
     match proof {
         Proof::None(solver) => format!("{goal}, by {solver}, which proves nothing."),
         Proof::Bound { solver, bound_nw, whole, programs } => {
             let gap = power_nw.saturating_sub(bound_nw) as f64 / bound_nw.max(1) as f64 * 100.0;
             let mut said = match whole {
+                true if tolerant => format!(
+                    "{goal}, by {solver}: the least is {} mW, this takes {gap:.1} % more",
+                    mw(bound_nw)
+                ),
                 true if programs.is_none() => format!("{goal}, by {solver}: nothing takes less"),
                 true => format!("{goal}, by {solver}: nothing takes less than {} mW", mw(bound_nw)),
                 false => format!(

@@ -1,0 +1,256 @@
+//! Places of nodes at given OPPs, branch by branch; what cannot be better is left out.
+//!
+//! ```text
+//! nodes, the largest first: on a CPU with others, on the first one without, on a device
+//!   power so far + least of the rest ≥ best; or λ > 1 with the rest on one CPU as large as all           ── not this way
+//!     all placed: does it do? (deadlines)                      ── the best so far
+//! ```
+//!
+//! CPUs of a domain are alike, so the first empty one stands for all. What a known flow ([`super::cuts`]) says is enough is not
+//! solved; a *look* is a branch that is. With enough of them nothing is left out.
+
+use super::cuts::Cuts;
+use super::deadlines::{FITS, Until, spread_partly, spread_until};
+use super::greedy::proportional;
+use super::{Config, Place, Problem};
+
+/// Combinations of OPPs beyond which there are no lists of them.
+const MAX_OPPS: u64 = 1_000_000;
+
+/// The part of λ from which on branches are solved.
+const DOUBTFUL: f64 = 0.95;
+
+/// What is to be found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Aim {
+    /// Less power.
+    Power,
+    /// A smaller λ, with no more than so many nW.
+    Slack(u64),
+}
+
+/// The best so far, and what is left of the looks.
+pub(super) struct Tree<'p> {
+    p: &'p Problem,
+    pub(super) looks: u64,
+    pub(super) aim: Aim,
+    pub(super) best: Option<Config>,
+    /// Of the best, in nW.
+    pub(super) power: u64,
+    /// Of the best, where slack counts.
+    pub(super) lambda: f64,
+    /// The nodes, the largest first.
+    order: Vec<usize>,
+    longest: Vec<u64>,
+    cuts: Cuts<'p>,
+}
+
+/// What is placed so far.
+struct Partly {
+    place: Vec<Option<Place>>,
+    left: Vec<u64>,
+    used: Vec<bool>,
+    responses: Vec<u64>,
+    nw: u64,
+}
+
+/// OPPs of all domains with the least power that they allow, that first. `None`: there are too many.
+pub(super) fn opps(p: &Problem) -> Option<Vec<(u64, Vec<usize>)>> {
+    let of = |all: u64, d: &super::Island| all.saturating_mul(d.opps.len() as u64);
+    if p.domains.iter().fold(1, of) > MAX_OPPS {
+        return None;
+    }
+    let mut all: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new())];
+    for domain in &p.domains {
+        let longer = |(_, opp): (u64, Vec<usize>)| {
+            (0..domain.opps.len()).map(move |o| (0, [&opp[..], &[o]].concat()))
+        };
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    for (nw, opp) in &mut all {
+        *nw = (0..p.nodes.len()).map(|i| least(p, opp, i)).sum::<u64>() + p.base_nw;
+    }
+    all.sort_unstable();
+    Some(all)
+}
+
+/// What a node takes at least.
+fn least(p: &Problem, opp: &[usize], i: usize) -> u64 {
+    let cpus = (0..opp.len()).filter(|j| p.domains[*j].opps[opp[*j]].room_ppm > 0);
+    let cpus = cpus.map(|j| p.node_nw(i, j, opp[j]));
+    let versions = p.nodes[i].versions.iter().map(|a| a.power_nw);
+    cpus.chain(versions).min().unwrap_or(u64::MAX / 1000)
+}
+
+impl<'p> Tree<'p> {
+    /// Of nothing, or of the best that is known.
+    pub(super) fn new(p: &'p Problem, best: Option<Config>, looks: u64) -> Tree<'p> {
+        let deadlines = proportional(p);
+        let density = |i: &usize| p.nodes[*i].budget_us[0] * 1_000_000 / deadlines[*i].max(1);
+        let mut order: Vec<usize> = (0..p.nodes.len()).collect();
+        order.sort_by_key(|i| (std::cmp::Reverse(density(i)), *i));
+        let power = best.as_ref().map_or(u64::MAX, |c| p.power_nw(c));
+        let longest = p.longest_us();
+        let cuts = Cuts::new(p, u64::MAX);
+        Tree { p, looks, aim: Aim::Power, best, power, lambda: FITS, order, longest, cuts }
+    }
+
+    /// All places at these OPPs.
+    pub(super) fn search(&mut self, opp: &[usize]) {
+        let p = self.p;
+        let room = |c: &super::Cpu| p.domains[c.domain].opps[opp[c.domain]].room_ppm;
+        let mut partly = Partly {
+            place: vec![None; p.nodes.len()],
+            left: p.cpus.iter().map(room).collect(),
+            used: vec![false; p.cpus.len()],
+            responses: vec![0; p.devices.len()],
+            nw: p.base_nw,
+        };
+        let order = self.order.clone();
+        self.go(opp, &order, &mut partly);
+    }
+
+    pub(super) fn hopeless(&self, nw: u64) -> bool {
+        match self.aim {
+            Aim::Power => nw >= self.power,
+            Aim::Slack(most) => nw > most,
+        }
+    }
+
+    fn until(&self) -> Until {
+        match self.aim {
+            Aim::Power => Until::Fits,
+            Aim::Slack(_) => Until::Below(self.lambda),
+        }
+    }
+
+    fn go(&mut self, opp: &[usize], order: &[usize], partly: &mut Partly) {
+        let rest: u64 = order.iter().map(|i| least(self.p, opp, *i)).sum();
+        if self.looks == 0 || self.hopeless(partly.nw + rest) {
+            return;
+        }
+        let most = match self.aim {
+            Aim::Power => FITS,
+            Aim::Slack(_) => self.lambda.min(FITS) - 1e-9,
+        };
+        let known = self.cuts.bound_partly(opp, &partly.place, most + 1e-9);
+        if known > most + 1e-9 {
+            return;
+        }
+        let Some((i, order)) = order.split_first() else {
+            self.looks -= 1;
+            self.look(opp, partly);
+            return;
+        };
+        // Far from what is known to be too much it would only be solved to be told so.
+        if known > DOUBTFUL * most {
+            self.looks -= 1;
+            match spread_partly(self.p, opp, &partly.place, self.until()) {
+                Some(relaxed) if relaxed.bound <= most => {}
+                Some(relaxed) => return self.cuts.learn(&relaxed.flow),
+                None => return,
+            }
+        }
+        for (nw, place) in self.ways(opp, *i, partly) {
+            let was = self.put(*i, place, nw, partly);
+            self.go(opp, order, partly);
+            self.take(*i, place, nw, was, partly);
+        }
+    }
+
+    /// Where a node may go, and what that takes, the least first.
+    fn ways(&self, opp: &[usize], i: usize, partly: &Partly) -> Vec<(u64, Place)> {
+        let (p, v) = (self.p, &self.p.nodes[i]);
+        let mut ways: Vec<(u64, Place)> = Vec::new();
+        for (j, domain) in p.domains.iter().enumerate() {
+            let longest = self.longest[i].saturating_sub(domain.wake_us);
+            if longest < super::problem::PERIOD_MIN_US {
+                continue;
+            }
+            let needs = v.budget_us[j] * 1_000_000 / longest;
+            let empty = domain.cpus.iter().copied().find(|c| !partly.used[*c]);
+            let used = domain.cpus.iter().copied().filter(|c| partly.used[*c]);
+            for c in used.chain(empty).filter(|c| needs <= partly.left[*c]) {
+                let more = if partly.used[c] { 0 } else { domain.used_nw };
+                ways.push((p.node_nw(i, j, opp[j]) + more, Place::Cpu(c)));
+            }
+        }
+        for (a, version) in v.versions.iter().enumerate() {
+            let response = partly.responses[version.device] + version.runtime_us;
+            let others = (0..p.nodes.len()).filter(|w| match partly.place[*w] {
+                Some(Place::Version(b)) => p.nodes[*w].versions[b].device == version.device,
+                _ => false,
+            });
+            if others.chain([i]).all(|w| response <= self.longest[w]) {
+                let first = partly.responses[version.device] == 0;
+                let more = if first { p.devices[version.device].1 } else { 0 };
+                ways.push((version.power_nw + more, Place::Version(a)));
+            }
+        }
+        ways.sort_unstable();
+        ways
+    }
+
+    /// What a node takes of a CPU at least, in 10⁻⁶.
+    fn needs(&self, i: usize, cpu: usize) -> u64 {
+        let longest = self.longest[i].saturating_sub(self.p.wake_us(Place::Cpu(cpu))).max(1);
+        self.p.nodes[i].budget_us[self.p.cpus[cpu].domain] * 1_000_000 / longest
+    }
+
+    /// Result: whether its CPU was used before.
+    fn put(&self, i: usize, place: Place, nw: u64, partly: &mut Partly) -> bool {
+        partly.place[i] = Some(place);
+        partly.nw += nw;
+        match place {
+            Place::Cpu(c) => {
+                partly.left[c] -= self.needs(i, c);
+                std::mem::replace(&mut partly.used[c], true)
+            }
+            Place::Version(a) => {
+                let version = self.p.nodes[i].versions[a];
+                partly.responses[version.device] += version.runtime_us;
+                true
+            }
+        }
+    }
+
+    fn take(&self, i: usize, place: Place, nw: u64, was: bool, partly: &mut Partly) {
+        partly.place[i] = None;
+        partly.nw -= nw;
+        match place {
+            Place::Cpu(c) => {
+                partly.left[c] += self.needs(i, c);
+                partly.used[c] = was;
+            }
+            Place::Version(a) => {
+                let version = self.p.nodes[i].versions[a];
+                partly.responses[version.device] -= version.runtime_us;
+            }
+        }
+    }
+
+    /// All are placed.
+    fn look(&mut self, opp: &[usize], partly: &Partly) {
+        let p = self.p;
+        let unused = |j: usize| !p.domains[j].cpus.iter().any(|c| partly.used[*c]);
+        if (0..opp.len()).any(|j| opp[j] > 0 && unused(j)) {
+            return;
+        }
+        let Some(place) = partly.place.iter().copied().collect::<Option<Vec<Place>>>() else {
+            return;
+        };
+        let config = Config { opp: opp.to_vec(), place };
+        let Some(found) = spread_until(p, &config, self.until()) else { return };
+        let better = match self.aim {
+            Aim::Power => found.lambda <= FITS,
+            Aim::Slack(_) => found.lambda < self.lambda - 1e-7,
+        };
+        if !better {
+            self.cuts.learn(&found.flow);
+        } else {
+            self.power = partly.nw;
+            self.lambda = found.lambda;
+            self.best = Some(config);
+        }
+    }
+}
