@@ -279,15 +279,11 @@ impl Rq<'_, '_> {
     /// It stands among the deadlines; it may come before who runs.
     fn queue_group_server(&mut self, g: GroupId) {
         let cpu = self.cpu;
-        let Some(deadline) = self.m().cpu(cpu).rt_groups.get(g).map(|own| own.server.deadline)
-        else {
-            return;
-        };
-        self.c().dl.insert(deadline, DlId::GroupServer(g));
+        let Some(server) = self.m().cpu(cpu).rt_groups.get(g).map(|own| own.server) else { return };
+        self.c().dl.insert(server.deadline, DlId::GroupServer(g));
         let preempts = match self.m().cpu(cpu).curr {
             Some(curr) if self.m().class_of(curr) == Class::Deadline => {
-                let own = self.m().dl(curr);
-                !own.special && deadline < own.deadline
+                server.preempts(self.m().dl(curr))
             }
             _ => true,
         };
