@@ -1040,7 +1040,7 @@ pub(crate) enum DeployObjective {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeploySolver {
-    /// exact, for up to 12 nodes; else highs where it is built in; else descent
+    /// exact, for up to 12 nodes; else descent
     Auto,
     /// Deadlines by work, the largest node where it takes least, domains slower one by one
     Greedy,

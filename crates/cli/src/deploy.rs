@@ -49,7 +49,6 @@ fn optimised(args: &DeployOptimise) -> Result<ExitCode, Failure> {
     };
     let solver = match args.solver {
         DeploySolver::Auto if problem.nodes.len() <= EXACT_UP_TO => DeploySolver::Exact,
-        DeploySolver::Auto if cfg!(feature = "highs") => DeploySolver::Highs,
         DeploySolver::Auto => DeploySolver::Descent,
         asked => asked,
     };
