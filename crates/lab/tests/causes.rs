@@ -6,10 +6,14 @@ mod figures;
 
 use figures::{EXPERIMENTS, Lost, recorded, request, run};
 use risetime_kernel::KernelRev;
+use risetime_kernel::units::Span;
+use risetime_lab::{Request, phase_spans};
 use risetime_sim::Simulator;
 
 /// A state's share of what was lost may differ by so much: 3 points.
 const POINTS: f64 = 0.03;
+/// Simulated from so many start phases, whose mean counts: of a phone's sixty tasks one run says little.
+const PHASES: u32 = 8;
 /// States that say that a trace does not tell.
 const UNTOLD: [&str; 2] = ["small_cpu", "low_frequency"];
 /// Settings among the figures.
@@ -24,8 +28,15 @@ fn states(lost: &Lost) -> Lost {
 
 fn simulated(experiment: usize, release: &str, real: &Lost) -> Lost {
     let rev = KernelRev::of_release(release).unwrap();
-    run(&Simulator, &request(experiment, &format!("linux-{rev}"), Some(real)))
-        .unwrap_or_else(|e| panic!("{e}"))
+    let request = request(experiment, &format!("linux-{rev}"), Some(real));
+    let mut all = Lost::new();
+    for phase in phase_spans(Span::from_ms(4), PHASES) {
+        let request = Request { phase, ..request.clone() };
+        for (state, ms) in run(&Simulator, &request).unwrap_or_else(|e| panic!("{e}")) {
+            *all.entry(state).or_default() += ms;
+        }
+    }
+    all
 }
 
 #[test]
