@@ -275,14 +275,16 @@ pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settin
         own.settings.0.insert(ENERGY_AWARE.into(), Value::Int(0));
     }
     if !settings.0.contains_key(RT_CLAMP) {
-        own.settings.0.insert(RT_CLAMP.into(), Value::Int(0));
+        own.settings.0.insert(UCLAMP_TASK.into(), Value::Int(0));
     }
     own
 }
 
-/// Without clamps (CONFIG_UCLAMP_TASK) real-time tasks ask for no bigger a CPU than the one they have
-/// (`rt_task_fits_capacity` is always true).
+/// A kernel with clamps (CONFIG_UCLAMP_TASK) has this sysctl.
 const RT_CLAMP: &str = "sched_util_clamp_min_rt_default";
+
+/// The setting for one without.
+const UCLAMP_TASK: &str = "uclamp_task";
 
 /// The setting of energy-aware scheduling.
 const ENERGY_AWARE: &str = "sched_energy_aware";

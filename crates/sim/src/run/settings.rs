@@ -129,6 +129,14 @@ const KERNEL: &[Param] = &[
         home: Home::Sysctl("kernel.sched_util_clamp_min_rt_default"),
     },
     Param {
+        name: crate::state::class::UCLAMP_TASK,
+        doc: "0: a kernel without CONFIG_UCLAMP_TASK, as Debian's up to 6.12 on arm64. Real-time tasks ask for the highest frequency, and fit on any CPU",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::Int(1)),
+    },
+    Param {
         name: "uclamp_min",
         doc: "util_min of every task of the workload",
         unit: "of 1024",

@@ -24,7 +24,7 @@ use crate::kernel::tracker;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::state::before::RtTracking;
-use crate::state::class::{Classes, Sched};
+use crate::state::class::{Classes, Sched, check_clamps};
 use crate::state::costs::Drawn;
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
@@ -151,6 +151,7 @@ pub(crate) fn simulation_with<'a>(
     let tracker = || tracker::find(e.settings.name("tracker").unwrap_or("pelt"));
     let tracker = custom.tracker.unwrap_or_else(tracker);
     let clamps = e.uclamp()?;
+    check_clamps(e)?;
     crate::supported(&workload)?;
     let mut user = User::new(Together::new(&workload), other.task);
     let started = workload.tasks.len();

@@ -14,11 +14,13 @@ use risetime_kernel::muqss;
 use risetime_kernel::overcommit::Moved;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
-use risetime_model::Experiment;
-use risetime_model::workload::Policy;
+use risetime_model::workload::{Attr, Policy};
+use risetime_model::{Experiment, InputError};
 use risetime_trace::Why;
 use std::collections::VecDeque;
 
+/// The setting that says whether there are clamps at all.
+pub(crate) const UCLAMP_TASK: &str = "uclamp_task";
 /// The setting that says how big a CPU an RT task gets that does not say so itself.
 pub(crate) const RT_UCLAMP_MIN: &str = "sched_util_clamp_min_rt_default";
 /// The setting that says who hears of hint sessions, and clamps their threads for it (`user/power_hal`).
@@ -229,22 +231,18 @@ impl Classes {
             let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
             tasks.flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)))
         };
-        let clamp = |name: &str| e.settings.int(name).is_some();
         let capacity =
             |cpu| e.platform.domain_of(cpu).map_or(0, |d| e.platform.domains[d].capacity.0);
         Classes {
             used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
             idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
                 || e.workload.groups.iter().any(|g| g.idle),
-            // Writing another default for real-time tasks switches it on, too (`sysctl_sched_uclamp_handler`).
-            uclamp_used: e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
-                || clamp("uclamp_min")
-                || clamp("uclamp_max")
-                || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
-                || !e.workload.sessions.is_empty()
-                    && e.settings.name(POWER_HAL).is_some_and(|name| name != "none")
-                || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
-            rt_uclamp_min: rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
+            uclamp_used: clamps_asked(e),
+            rt_uclamp_min: rt_uclamp_min(if has_clamps(e) {
+                e.settings.int(RT_UCLAMP_MIN)
+            } else {
+                Some(0)
+            }),
             rt_period: None,
             total_bw: 0,
             groups_bw: 0,
@@ -322,6 +320,38 @@ pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
 }
 
 /// Settings of the classes, for [`super::Classes`].
+/// Whether somebody asks for clamps. Writing another default for real-time tasks does, too
+/// (`sysctl_sched_uclamp_handler`), where there are any.
+fn clamps_asked(e: &Experiment) -> bool {
+    let set = |name: &str| e.settings.int(name).is_some();
+    let mut tasks = e.workload.tasks.iter().chain(&e.workload.forked);
+    let attr = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
+    has_clamps(e) && e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
+        || set("uclamp_min")
+        || set("uclamp_max")
+        || tasks.any(|t| attr(&t.attr) || t.phases.iter().any(|p| attr(&p.attr)))
+        || !e.workload.sessions.is_empty()
+            && e.settings.name(POWER_HAL).is_some_and(|name| name != "none")
+        || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024)
+}
+
+/// CONFIG_UCLAMP_TASK.
+fn has_clamps(e: &Experiment) -> bool {
+    e.settings.int(UCLAMP_TASK) != Some(0)
+}
+
+/// A kernel without clamps is asked for some.
+///
+/// Errors: that.
+pub(crate) fn check_clamps(e: &Experiment) -> Result<(), InputError> {
+    if has_clamps(e) || !clamps_asked(e) {
+        return Ok(());
+    }
+    let what = "a task, a group or a setting asks for clamps, and this kernel has none";
+    let hint = "leave `uclamp_task=0` out, or the clamps";
+    Err(InputError::new(UCLAMP_TASK, what).hint(hint))
+}
+
 pub(crate) fn rt_uclamp_min(value: Option<i64>) -> Util {
     Util(value.unwrap_or(1024).clamp(0, 1024) as u64)
 }

@@ -443,3 +443,39 @@ fn a_replenished_task_is_pushed_off_an_idle_cpu() {
     assert!(turns.windows(2).all(|w| w[0] != w[1]), "{turns:?}");
     assert!(turns.len() > 4 && pushed >= turns.len() - 1, "{turns:?} {pushed}");
 }
+
+/// Debian's 6.1 and 6.12 for arm64 are such: real-time tasks ask for the highest frequency, as where nobody uses clamps, and
+/// fit on every CPU; whoever asks for clamps is told.
+#[test]
+fn a_kernel_without_clamps() {
+    let task =
+        r#""t": {"policy": "SCHED_FIFO", "priority": 5, "loop": -1, "run": 2000, "sleep": 3000}"#;
+    let workload = || Workload::parse(&format!(r#"{{"tasks": {{{task}}}}}"#), "t").expect("tasks");
+    let m1 = || Platform::load("m1").expect("built in");
+    let run = |platform: Platform, set: &str| {
+        let e =
+            experiment(platform, workload(), &format!("linux-6.1{set}"), &[], Span::from_ms(50));
+        let mut memory = risetime_trace::Memory::default();
+        Simulator.run(&e, &mut memory).map(|_| memory.events().to_vec())
+    };
+    let plain = run(cpus(2), "").expect("runs");
+    assert!(plain == run(cpus(2), "+uclamp_task=0").expect("runs"), "equal CPUs");
+    let told = run(m1(), "+uclamp_task=0+uclamp_min=100").expect_err("refused").to_string();
+    assert!(told.contains("this kernel has none"), "{told}");
+    let first = |events: &[(Instant, Event<'_>)]| {
+        let wakes = events.iter().find_map(|(_, e)| match e {
+            Event::Wakeup { task: TaskId(0), cpu, .. } => Some(*cpu),
+            _ => None,
+        });
+        wakes.expect("it wakes")
+    };
+    // CPUs 0 to 3 are the small ones.
+    let [small, big] =
+        ["+uclamp_task=0+first_cpu=0", "+first_cpu=0"].map(|set| run(m1(), set).expect("runs"));
+    assert!(
+        first(&small) < CpuId(4) && first(&big) >= CpuId(4),
+        "{:?} {:?}",
+        first(&small),
+        first(&big)
+    );
+}
