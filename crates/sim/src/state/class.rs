@@ -319,14 +319,13 @@ pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
     }
 }
 
-/// Settings of the classes, for [`super::Classes`].
 /// Whether somebody asks for clamps. Writing another default for real-time tasks does, too
-/// (`sysctl_sched_uclamp_handler`), where there are any.
+/// (`sysctl_sched_uclamp_handler`).
 fn clamps_asked(e: &Experiment) -> bool {
     let set = |name: &str| e.settings.int(name).is_some();
     let mut tasks = e.workload.tasks.iter().chain(&e.workload.forked);
     let attr = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
-    has_clamps(e) && e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
+    e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
         || set("uclamp_min")
         || set("uclamp_max")
         || tasks.any(|t| attr(&t.attr) || t.phases.iter().any(|p| attr(&p.attr)))
@@ -352,6 +351,7 @@ pub(crate) fn check_clamps(e: &Experiment) -> Result<(), InputError> {
     Err(InputError::new(UCLAMP_TASK, what).hint(hint))
 }
 
+/// The `uclamp_min` that real-time tasks have by default, of the sysctl.
 pub(crate) fn rt_uclamp_min(value: Option<i64>) -> Util {
     Util(value.unwrap_or(1024).clamp(0, 1024) as u64)
 }
