@@ -235,13 +235,15 @@ fn jobs_are_those_of_the_scheduler(trace: &Memory) {
     for (task, marks) in [(1, done), (2, of(2, |mark| *mark == JobMark::Waits))] {
         let slept = sleeps(task);
         assert_eq!(marks.len(), slept.len(), "task {task}");
-        // The clocks agree: it falls asleep within 60 µs of saying that it will, unless a tick or an interrupt comes between.
+        // The clocks agree: it falls asleep within 40 µs of saying that it will, unless a tick or an interrupt comes
+        // between. Jobs 10 ms apart meet ticks 4 ms apart at two phases only: how many do is the boot's own chance
+        // (seen: 7 to 18 of 100).
         let late = |(mark, slept): (&Instant, &Instant)| slept.0 as i64 - mark.0 as i64;
         let mut late: Vec<i64> = marks.iter().zip(&slept).map(late).collect();
         late.sort_unstable();
         let (first, last) = (late[0], late[late.len() - 1]);
         assert!(first > -2_000 && last < 1_000_000, "task {task}: {late:?}");
-        assert!(late[late.len() * 95 / 100] < 60_000, "task {task}: {late:?}");
+        assert!(late[late.len() * 75 / 100] < 40_000, "task {task}: {late:?}");
     }
 }
 
