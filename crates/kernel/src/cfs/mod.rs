@@ -381,9 +381,9 @@ impl CfsRq {
     pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
         if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
             curr.vruntime = place.vruntime;
-        } else if let Some(mut entity) = self.timeline.remove(id) {
-            entity.vruntime = place.vruntime;
-            self.insert(entity);
+        } else if let Some(entity) = self.timeline.get(id).copied() {
+            let vruntime = place.vruntime;
+            self.timeline.put_right(Entity { vruntime, deadline: vruntime, ..entity });
         }
     }
 

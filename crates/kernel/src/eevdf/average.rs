@@ -71,21 +71,29 @@ impl CfsRq {
 
     /// `avg_vruntime_add` / `sum_w_vruntime_add` and the insertion (`__enqueue_entity`).
     pub(super) fn insert(&mut self, entity: Entity) {
+        self.comes(&entity);
+        self.timeline.insert(entity);
+    }
+
+    fn comes(&mut self, entity: &Entity) {
         let weight = self.average_weight(&entity.load);
         let term = self.key(entity.vruntime).wrapping_mul(weight);
         self.sum_w_vruntime = self.sum_w_vruntime.wrapping_add(term);
         self.sum_weight += weight;
-        self.timeline.insert(entity);
     }
 
     /// `avg_vruntime_sub` / `sum_w_vruntime_sub` and the removal (`__dequeue_entity`).
     pub(super) fn remove(&mut self, id: EntityId) -> Option<Entity> {
         let entity = self.timeline.remove(id)?;
+        self.goes(&entity);
+        Some(entity)
+    }
+
+    fn goes(&mut self, entity: &Entity) {
         let weight = self.average_weight(&entity.load);
         let term = self.key(entity.vruntime).wrapping_mul(weight);
         self.sum_w_vruntime = self.sum_w_vruntime.wrapping_sub(term);
         self.sum_weight -= weight;
-        Some(entity)
     }
 
     /// Moves v0 by `delta`, leaving every v_i where it is (`update_zero_vruntime`).
@@ -129,9 +137,11 @@ impl CfsRq {
         };
         if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
             take(curr);
-        } else if let Some(mut entity) = self.remove(id) {
+        } else if let Some(mut entity) = self.timeline.get(id).copied() {
+            self.goes(&entity);
             take(&mut entity);
-            self.insert(entity);
+            self.comes(&entity);
+            self.timeline.put_right(entity);
         }
     }
 

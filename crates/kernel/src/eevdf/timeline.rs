@@ -31,6 +31,22 @@ struct Node {
     max_slice: u64,
 }
 
+impl Node {
+    /// Nobody below it.
+    fn new(entity: Entity, seq: u64) -> Node {
+        Node {
+            seq,
+            priority: spread(seq),
+            left: NIL,
+            right: NIL,
+            min_vruntime: entity.vruntime,
+            min_slice: entity.slice,
+            max_slice: entity.slice,
+            entity,
+        }
+    }
+}
+
 /// The tree of entities that are queued and not running.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -106,6 +122,17 @@ impl Timeline {
         self.root = self.remove_under(self.root, n);
         self.free.push(n);
         Some(self.nodes[n as usize].entity)
+    }
+
+    /// A queued entity becomes this; of those of its deadline it comes where it came, unless that is new.
+    pub(crate) fn put_right(&mut self, entity: Entity) {
+        let Some((_, n)) = self.slot(entity.id) else { return };
+        self.root = self.remove_under(self.root, n);
+        let old = &self.nodes[n as usize];
+        let (seq, same) = (old.seq, old.entity.deadline == entity.deadline);
+        self.nodes[n as usize] = Node::new(entity, if same { seq } else { self.next_seq });
+        self.next_seq += u64::from(!same);
+        self.root = self.insert_under(self.root, n);
     }
 
     /// Takes all of them out, by task number.
@@ -199,18 +226,8 @@ impl Timeline {
     }
 
     fn allocate(&mut self, entity: Entity) -> u32 {
-        let seq = self.next_seq;
+        let node = Node::new(entity, self.next_seq);
         self.next_seq += 1;
-        let node = Node {
-            seq,
-            priority: spread(seq),
-            left: NIL,
-            right: NIL,
-            min_vruntime: entity.vruntime,
-            min_slice: entity.slice,
-            max_slice: entity.slice,
-            entity,
-        };
         match self.free.pop() {
             Some(n) => {
                 self.nodes[n as usize] = node;
@@ -341,7 +358,20 @@ mod tests {
         for step in 0..20_000u64 {
             let random = spread(step);
             let id = (random % 300) as u32;
-            if let Some(at) = list.iter().position(|e| e.id == TaskId(id)) {
+            if let Some(at) = list.iter().position(|e| e.id == TaskId(id)).filter(|_| step % 3 == 0)
+            {
+                let mut changed = Entity { vruntime: (random >> 30) % 1000, ..list[at] };
+                if step % 2 == 0 {
+                    changed.deadline = ((random >> 20) % 100).wrapping_sub(50);
+                }
+                let old = core::mem::replace(&mut list[at], changed);
+                if old.deadline != changed.deadline {
+                    list.remove(at);
+                    let at = list.partition_point(|e| !before(changed.deadline, e.deadline));
+                    list.insert(at, changed);
+                }
+                tree.put_right(changed);
+            } else if let Some(at) = list.iter().position(|e| e.id == TaskId(id)) {
                 assert_eq!(tree.remove(TaskId(id).into()), Some(list.remove(at)));
             } else {
                 let deadline = ((random >> 20) % 100).wrapping_sub(50);

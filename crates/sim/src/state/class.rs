@@ -46,7 +46,7 @@ impl Class {
     pub(crate) fn is_above_fair(self) -> bool {
         self < Class::Muqss
     }
-    /// `rt_task`: of SCHED_FIFO or SCHED_RR, in whatever group.
+    /// Of SCHED_FIFO or SCHED_RR, in whatever group.
     pub(crate) fn is_real_time(self) -> bool {
         matches!(self, Class::Rt | Class::RtGroup)
     }
@@ -278,6 +278,13 @@ impl Machine {
     pub(crate) fn rt_rank(&self, task: TaskId) -> u8 {
         let sched = &self.task(task).sched;
         if sched.class() == Class::Deadline { u8::MAX } else { sched.rt_priority() }
+    }
+    /// `rt_task`: of a priority below MAX_RT_PRIO, which deadline tasks were, too, until 6.12.
+    pub(crate) fn rt_task(&self, task: TaskId) -> bool {
+        match self.class_of(task) {
+            Class::Deadline => self.rev < KernelRev::V6_12,
+            class => class == Class::Stop || class.is_real_time(),
+        }
     }
     /// The priority that tracepoints show (`p->prio`, `__normal_prio`).
     pub(crate) fn prio(&self, task: TaskId) -> i32 {

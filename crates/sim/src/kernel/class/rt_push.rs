@@ -54,7 +54,7 @@ pub(super) fn select_task_rq_rt(
     let rank = m.rt_rank(task);
     let disturbs = m.cpu(prev).curr.is_some_and(|curr| {
         let held = m.task(curr).nr_cpus_allowed < 2 || m.rt_rank(curr) >= rank;
-        m.class_of(curr).is_real_time() && held
+        m.rt_task(curr) && held
     });
     let allowed = m.task(task).allowed.contains(prev);
     if !disturbs && allowed && m.rt_fits(task, prev) {

@@ -177,7 +177,7 @@ impl Order<'_> {
             None => None,
         };
         let first = first.unwrap_or_else(|| {
-            let looks = gone.is_some_and(|gone| self.rt.contains(&gone));
+            let looks = gone.is_some_and(|gone| self.above.contains(&gone));
             let lasts = self.reschedule_lasts(i, cpu, prev, last);
             self.first_part(i, &Part { cpu, tasks, looks }, lasts)
         });

@@ -250,10 +250,11 @@ impl Follower<'_, '_> {
     /// What a deadline task has left of its instance.
     pub(super) fn deadline(&mut self, there: TaskId, runtime: i64, left: i64) {
         let Some(task) = self.here.get(&there).copied() else { return };
-        let (now, t) = (self.simulation.k.m.now, self.simulation.k.m.task_mut(task));
+        let m = &mut self.simulation.k.m;
+        let (clock, t) = (m.sched_clock(), m.task_mut(task));
         let cpu = t.cpu;
         let Some(dl) = &mut t.sched.dl else { return };
-        let deadline = Instant(now.0.saturating_add_signed(left));
+        let deadline = Instant(clock.0.saturating_add_signed(left));
         let own = (dl.runtime, dl.deadline);
         (dl.runtime, dl.deadline) = (runtime, deadline);
         let queue = &mut self.simulation.k.m.cpu_mut(cpu).dl;
