@@ -273,6 +273,18 @@ impl Follower<'_, '_> {
                 }
             }
         }
+        // The same of real-time ones, where they are throttled (`rt_throttled`).
+        let (throttles, limit) = (m.rt_throttles(), m.sysctls.rt);
+        let class = next.map_or(Class::Fair, |next| m.class_of(next));
+        let c = m.cpu_mut(cpu);
+        match class {
+            Class::Rt if c.rt_throttle.throttled => {
+                c.rt_throttle.period_over(limit);
+                c.rt_throttle.throttled = false;
+            }
+            Class::Fair if throttles => c.rt_throttle.throttled = !c.rt.is_empty(),
+            _ => {}
+        }
         let Some(next) = next else { return };
         if let Some(dl) = &mut m.task_mut(next).sched.dl
             && std::mem::take(&mut dl.throttled)
