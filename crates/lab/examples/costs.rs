@@ -5,7 +5,9 @@
 //! costs sim|RELEASE [POLICY]     a release as `risetime vm kernels` lists it; POLICY: NAME[+key=value…]
 //! costs waits DIRECTORY RELEASE  what runs that `verify --references DIRECTORY` kept say of how long a CPU that
 //!                                was idle takes from a task's wakeup to the switch to it, by how many others
-//!                                are busy: what 0, 250, 500, 750, 900, 950, 980, 995 of a thousand are below (ns)
+//!                                are busy: what 0, 250, 500, 750, 900, 950, 980, 995, 999 of a thousand are below (ns)
+//! costs late RELEASE             the same of how late a timer's task wakes (FIFO, which has no timer slack), where
+//!                                0 to 3 other CPUs are busy
 //!
 //!        asked for          it wakes        it runs                 it sleeps
 //! ──sleep────┤                 ├───────────────┼───────────────────────┤
@@ -16,7 +18,9 @@
 //! Each figure is of a task that is alone on its CPU, but for `pair`: there two share one, so that one's
 //! timer may wake the other.
 
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::workload::JobMark;
 use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink};
 use risetime_vm::Vm;
@@ -45,8 +49,15 @@ fn main() {
     {
         return waits(directory, release);
     }
+    if let [what, release] = &args[..]
+        && what == "late"
+    {
+        return late(release);
+    }
     let [who, policy @ ..] = &args[..] else {
-        eprintln!("usage: costs sim|RELEASE [POLICY], costs waits DIRECTORY RELEASE");
+        eprintln!(
+            "usage: costs sim|RELEASE [POLICY], costs waits DIRECTORY RELEASE, costs late RELEASE"
+        );
         std::process::exit(2);
     };
     let policy = policy.first().map_or("mainline", String::as_str);
@@ -54,30 +65,36 @@ fn main() {
     policy = policy.with("governor", risetime_model::settings::Value::Name("performance".into()));
     let mut seen = Seen::default();
     let mut run = |backend: &dyn Backend, policy: Policy| {
-        let e = experiment(policy);
+        let e = experiment(policy, WORKLOAD, 9000);
         backend.run(&e, &mut seen).unwrap_or_else(|e| panic!("{e}"));
     };
     if who == "sim" {
         run(&risetime_sim::Simulator, policy);
     } else {
-        let cache = Cache::from_env().unwrap_or_else(|e| panic!("{e}"));
-        let found = Vm::find(&cache, Some(who), risetime_sim::catalogue());
-        let (mut vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
-        vm.limit = Some(Duration::from_secs(540));
-        policy.kernel = kernel.rev().expect("a stock kernel says what it is");
+        let (vm, rev) = find(who);
+        policy.kernel = rev;
         run(&vm, policy);
     }
     seen.print();
 }
 
-fn experiment(policy: Policy) -> Experiment {
+/// The virtual machine of a release.
+fn find(release: &str) -> (Vm, KernelRev) {
+    let cache = Cache::from_env().unwrap_or_else(|e| panic!("{e}"));
+    let found = Vm::find(&cache, Some(release), risetime_sim::catalogue());
+    let (mut vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
+    vm.limit = Some(Duration::from_secs(540));
+    (vm, kernel.rev().expect("a stock kernel says what it is"))
+}
+
+fn experiment(policy: Policy, workload: &str, ms: u64) -> Experiment {
     let platform = Platform::load("rpi4").expect("built in");
     Experiment {
         settings: risetime_sim::resolve(&platform, &policy).unwrap_or_else(|e| panic!("{e}")),
         platform: Arc::new(platform),
-        workload: Arc::new(Workload::parse(WORKLOAD, "costs").expect("well-formed")),
+        workload: Arc::new(Workload::parse(workload, "costs").expect("well-formed")),
         policy,
-        duration: Span::from_ms(9000),
+        duration: Span::from_ms(ms),
         phase: Span(0),
         seed: 1,
     }
@@ -95,13 +112,54 @@ fn waits(directory: &str, release: &str) {
             waits_of(&trace, &mut by);
         }
     }
+    print_by(by);
+}
+
+fn print_by(by: [Vec<u64>; BUSY + 1]) {
     for (busy, mut all) in by.into_iter().enumerate() {
         all.sort_unstable();
         let Some(last) = all.len().checked_sub(1) else { continue };
         let at = |part: usize| all[last * part / 1000].to_string();
-        let parts = [0, 250, 500, 750, 900, 950, 980, 995].map(at);
+        let parts = [0, 250, 500, 750, 900, 950, 980, 995, 999].map(at);
         println!("{busy} busy, n {}: [{}]", all.len(), parts.join(", "));
     }
+}
+
+/// One by a timer, of periods that meet ticks, of 4 ms, at all phases; on its own CPU and on the others fair ones, each
+/// about half of the time: so 0 to 3 others are busy, and run into timers and ticks themselves.
+const BESIDE: &str = r#"{ "tasks": {
+  "late": { "cpus": [0], "loop": -1, "run": 200, "timer": { "ref": "unique", "period": 3900 },
+            "policy": "SCHED_FIFO", "priority": 5 },
+  "own":    { "cpus": [0], "loop": -1, "run": 7000, "sleep": 6000 },
+  "first":  { "cpus": [1], "loop": -1, "run": 3000, "sleep": 3300 },
+  "second": { "cpus": [2], "loop": -1, "run": 9000, "sleep": 8100 },
+  "third":  { "cpus": [3], "loop": -1, "run": 1700, "timer": { "ref": "unique", "period": 4700 } } },
+"global": { "duration": 16 } }"#;
+
+fn late(release: &str) {
+    let (vm, rev) = find(release);
+    let mut policy = Policy::from_arg("mainline").unwrap_or_else(|e| panic!("{e}"));
+    policy.kernel = rev;
+    policy = policy.with("governor", risetime_model::settings::Value::Name("performance".into()));
+    let e = experiment(policy, BESIDE, 16_000);
+    let trace = risetime_lab::record(&vm, &e).unwrap_or_else(|e| panic!("{e}"));
+    let mut by: [Vec<u64>; BUSY + 1] = Default::default();
+    let (mut current, mut due) = (BTreeMap::<CpuId, TaskId>::new(), None);
+    for (at, event) in trace.events() {
+        match *event {
+            Event::Job { task: TaskId(0), mark: JobMark::Timer { due: at, .. } } => due = Some(at),
+            Event::Wakeup { task: TaskId(0), .. } => {
+                let busy = current.keys().filter(|cpu| **cpu != CpuId(0)).count().min(BUSY);
+                by[busy].extend(due.take().map(|due| at.0.saturating_sub(due.0)));
+            }
+            Event::Switch { cpu, next, .. } => {
+                current.remove(&cpu);
+                current.extend(next.map(|task| (cpu, task)));
+            }
+            _ => {}
+        }
+    }
+    print_by(by);
 }
 
 fn waits_of(trace: &risetime_trace::Memory, by: &mut [Vec<u64>; BUSY + 1]) {

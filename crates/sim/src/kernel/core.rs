@@ -68,8 +68,7 @@ impl Rq<'_, '_> {
             let generation = t.timer_gen;
             self.c().timers.insert((at, task));
             if !self.m().hrtimers.at_ticks() {
-                let late = self.takes(Kind::Timer, task);
-                self.push(Instant(at.0.saturating_add(late.0)), Ev::Timer { task, generation });
+                self.push(at, Ev::Timer { task, generation });
             }
         }
         self.leave_queue(task, state, kind);
@@ -179,7 +178,7 @@ impl Kernel<'_> {
         if starts {
             self.apply_start_state(cpu, task);
         }
-        self.rq(cpu).wakeup_preempt(task, true);
+        self.rq(cpu).wakes(task, true);
         self.m.preempt.waking_on = None;
     }
 
@@ -208,7 +207,7 @@ impl Kernel<'_> {
             if starts {
                 self.apply_start_state(prev, task);
             }
-            self.rq(prev).wakeup_preempt(task, false);
+            self.rq(prev).wakes(task, false);
             self.rq(prev).pay_for_resched(task);
             self.m.preempt.waking_on = None;
             return;
@@ -235,7 +234,7 @@ impl Kernel<'_> {
         if starts {
             self.apply_start_state(cpu, task);
         }
-        self.rq(cpu).wakeup_preempt(task, false);
+        self.rq(cpu).wakes(task, false);
         self.rq(cpu).pay_for_resched(task);
         self.m.preempt.waking_on = None;
     }
@@ -553,7 +552,7 @@ impl Rq<'_, '_> {
         self.tell_attributes(task);
         self.update_rq_clock();
         self.activate(task, EnqueueKind::Wakeup, true);
-        self.wakeup_preempt(task, false);
+        self.wakes(task, false);
     }
 
     // ------------------------------------------------------------------ attributes

@@ -26,13 +26,19 @@ impl Rq<'_, '_> {
         if matches!(self.m().task(task).role, Role::User) {
             self.counts_interrupt();
         }
-        match self.m().cpu(self.cpu).idle {
-            Some(idle) => {
-                let at = self.m().now + self.m().exit_latency(self.cpu, idle);
-                self.push(at, Ev::TimerAwake { task, generation });
-            }
+        let late = self.takes(Kind::Timer, task);
+        match self.interrupted_in(late) {
+            Some(at) => self.push(at, Ev::TimerAwake { task, generation }),
             None => self.timer_awake(task),
         }
+    }
+
+    /// When the CPU sees to a timer whose interrupt is so late, and out of its idle state for it; `None`: now.
+    fn interrupted_in(&self, late: Span) -> Option<Instant> {
+        let idle = self.m().cpu(self.cpu).idle;
+        let leaves = idle.map(|idle| self.m().exit_latency(self.cpu, idle));
+        (leaves.is_some() || late > Span(0))
+            .then(|| self.m().now + late + leaves.unwrap_or(Span(0)))
     }
 
     pub(crate) fn timer_awake(&mut self, task: TaskId) {
@@ -65,14 +71,17 @@ impl Rq<'_, '_> {
     /// The timer of a class expires; `awake`: the CPU has left its idle state for it.
     fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let cpu = self.cpu;
-        let idle = self.m().cpu(cpu).idle;
         if !awake {
             self.counts_interrupt();
+            let late = match timer {
+                ClassTimer::Replenish(task) => self.takes(Kind::Timer, task),
+                _ => Span(0),
+            };
+            if let Some(at) = self.interrupted_in(late) {
+                return self.push(at, Ev::ClassTimer { timer, awake: true });
+            }
         }
-        if let Some(idle) = idle.filter(|_| !awake) {
-            let at = self.m().now + self.m().exit_latency(cpu, idle);
-            return self.push(at, Ev::ClassTimer { timer, awake: true });
-        }
+        let idle = self.m().cpu(cpu).idle;
         self.hears();
         let now = self.m().now;
         self.c().class_timers.retain(|(at, t)| *t != timer || *at > now);

@@ -319,10 +319,6 @@ impl Rq<'_, '_> {
     pub(crate) fn set_push_groups(&mut self, on: bool) {
         self.k.m.classes.push_groups = on;
     }
-    /// A task is on its way from one of its group's servers to another.
-    pub(crate) fn set_group_moves(&mut self, on: bool) {
-        self.k.m.classes.group_moves = on;
-    }
     /// Where a search for a CPU came to.
     pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
         self.k.m.classes.take_distribute(effects);

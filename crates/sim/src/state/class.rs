@@ -194,8 +194,6 @@ pub(crate) struct Classes {
     pub(crate) push_rt: bool,
     /// A group's server has been throttled on the CPU that switches.
     pub(crate) push_groups: bool,
-    /// A task is on its way from one of its group's servers to another.
-    pub(crate) group_moves: bool,
     /// `distribute_cpu_mask_prev`, by CPU.
     pub(crate) distribute: Vec<CpuId>,
 }
@@ -249,7 +247,6 @@ impl Classes {
             total_capacity: e.platform.cpus().map(capacity).sum(),
             push_rt: false,
             push_groups: false,
-            group_moves: false,
             distribute: vec![CpuId(0); e.platform.nr_cpus()],
         }
     }

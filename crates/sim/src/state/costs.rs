@@ -51,7 +51,7 @@ pub(crate) type Eighths = [u32; 8];
 
 /// A distribution by its values, in ns, where these parts of a thousand are below; even between two of them.
 pub(crate) type Quantiles = [u32; PARTS.len()];
-pub(crate) const PARTS: [u32; 8] = [0, 250, 500, 750, 900, 950, 980, 995];
+pub(crate) const PARTS: [u32; 9] = [0, 250, 500, 750, 900, 950, 980, 995, 999];
 
 /// A distribution for each number of other CPUs that have something to run: 0, 1, 2, 3 or more.
 pub(crate) type ByBusy = [Quantiles; 4];

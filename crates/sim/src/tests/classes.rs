@@ -3,8 +3,9 @@
 
 use super::experiment;
 use crate::{Simulator, setup};
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::settings::Value;
+use risetime_model::workload::Policy;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink, Why};
 
@@ -426,22 +427,138 @@ fn a_phase_may_change_the_class_and_back() {
 }
 
 /// A task that is replenished is pushed to another CPU without deadline tasks before its own, which is
-/// idle, has picked it; one that may not go runs where it is.
+/// idle, has picked it; one that may not go runs where it is. So from 6.7 on: before, a CPU pushed where two tasks were.
 #[test]
 fn a_replenished_task_is_pushed_off_an_idle_cpu() {
-    let on = |n: usize| {
+    let on = |n: usize, kernel: &str| {
         let tasks = format!(
             r#""dl": {{"policy": "SCHED_DEADLINE", "dl-runtime": 3000, "dl-period": 10000, {SPIN}}}"#
         );
-        let runs = run(cpus(n), &tasks, "linux-7.3", 60);
+        let runs = run(cpus(n), &tasks, kernel, 60);
         let pushed = runs.moves.iter().filter(|m| m.2 == Why::DlPush).count();
         (runs.turns("dl").iter().map(|t| t.0).collect::<Vec<_>>(), pushed)
     };
-    let (alone, pushed) = on(1);
+    let (alone, pushed) = on(1, "linux-7.3");
     assert!(alone.iter().all(|cpu| *cpu == 0) && pushed == 0, "{alone:?} {pushed}");
-    let (turns, pushed) = on(2);
-    assert!(turns.windows(2).all(|w| w[0] != w[1]), "{turns:?}");
-    assert!(turns.len() > 4 && pushed >= turns.len() - 1, "{turns:?} {pushed}");
+    for kernel in ["linux-7.3", "linux-6.12", "linux-6.8"] {
+        let (turns, pushed) = on(2, kernel);
+        assert!(turns.windows(2).all(|w| w[0] != w[1]), "{kernel}: {turns:?}");
+        assert!(turns.len() > 4 && pushed >= turns.len() - 1, "{kernel}: {turns:?} {pushed}");
+    }
+    for kernel in ["linux-6.6", "linux-6.1"] {
+        let (turns, pushed) = on(2, kernel);
+        assert!(turns.len() > 4 && turns.iter().all(|cpu| *cpu == turns[0]), "{kernel}: {turns:?}");
+        assert_eq!(pushed, 0, "{kernel}");
+    }
+}
+
+/// A task that is pushed has not woken: where it comes, it is not sent on in the same moment (and back, without end).
+#[test]
+fn a_pushed_task_stays_for_the_moment() {
+    let tasks = r#"
+        "control": {"policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-deadline": 8000, "dl-period": 10000,
+                    "loop": -1, "run": 1500, "timer": {"ref": "unique", "period": 10000}},
+        "video": {"instance": 3, "policy": "SCHED_DEADLINE", "dl-runtime": 9000, "dl-period": 33000,
+                  "loop": -1, "run": 7000, "timer": {"ref": "unique", "period": 33000}},
+        "over": {"policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000,
+                 "loop": -1, "run": 6000, "timer": {"ref": "unique", "period": 20000}}"#;
+    let workload = format!(r#"{{"tasks": {{{tasks}}}}}"#);
+    for (kernel, seed) in KERNELS.into_iter().flat_map(|kernel| (1..4).map(move |s| (kernel, s))) {
+        let platform = Platform::load("rpi4").expect("built in");
+        let workload = Workload::parse(&workload, "t").expect("tasks");
+        let noise = [("noise", Value::Name("vm".into()))];
+        let mut e = experiment(platform, workload, kernel, &noise, Span::from_ms(2000));
+        e.seed = seed;
+        let mut moves = Moves::default();
+        Simulator.run(&e, &mut moves).unwrap_or_else(|e| panic!("{kernel}: {e}"));
+        let most = moves.0.values().copied().max();
+        // It wakes, is pushed, and may be pulled elsewhere.
+        assert!(most.is_some_and(|most| most <= 3), "{kernel}, seed {seed}: {most:?}");
+    }
+}
+
+/// How often each task moved at each moment.
+#[derive(Default)]
+struct Moves(std::collections::BTreeMap<(Instant, TaskId), u32>);
+
+impl TraceSink for Moves {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        if let Event::Migrate { task, .. } = event {
+            *self.0.entry((at, *task)).or_default() += 1;
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+/// `rt_task`: until 6.11 a real-time task that wakes where a deadline task runs goes elsewhere at once; later it is queued
+/// there first, and then pushed.
+#[test]
+fn a_real_time_task_wakes_where_a_deadline_task_runs() {
+    let tasks = r#"
+        "fifo": {"policy": "SCHED_FIFO", "priority": 10, "cpus": [0, 1], "loop": 2, "run": 1000, "sleep": 9000},
+        "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 90000, "dl-period": 100000, "delay": 5000,
+               "cpus": [0, 1], "loop": 1, "runtime": 80000},
+        "pinned": {"policy": "SCHED_FIFO", "priority": 20, "cpus": [1], "delay": 4000, "loop": 1, "runtime": 3000}"#;
+    let goes = [(CpuId(1), Why::LowestRq)];
+    let is_pushed = [(CpuId(0), Why::PrevCpu), (CpuId(1), Why::RtPush)];
+    for (kernel, moves) in [
+        ("linux-6.1", &goes[..]),
+        ("linux-6.8", &goes[..]),
+        ("linux-6.12", &is_pushed[..]),
+        ("linux-7.3", &is_pushed[..]),
+    ] {
+        let runs = run(cpus(2), tasks, kernel, 15);
+        let fifo = runs.task("fifo");
+        let of_fifo = runs.moves.iter().filter(|m| m.0 == fifo).map(|m| (m.1, m.2));
+        let all: Vec<_> = of_fifo.skip(1).collect();
+        assert!(all.starts_with(moves), "{kernel}: {all:?}");
+        assert_eq!(runs.turns("fifo")[1], (1, 10_000, 11_000), "{kernel}");
+    }
+}
+
+/// When a fair task becomes a deadline task, cpufreq hears of its bandwidth: until 6.18 while what it needed as a fair
+/// one counts still (`switched_from` comes last), later without.
+#[test]
+fn the_frequency_at_which_a_task_becomes_a_deadline_task() {
+    let tasks = r#""t": {"loop": 1, "phases": {
+        "fair": {"policy": "SCHED_OTHER", "runtime": 60000},
+        "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 3000, "dl-period": 10000, "runtime": 10000}}}"#;
+    let asked = |kernel: &str| {
+        let workload =
+            Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "t").expect("tasks");
+        let e = experiment(cpus(1), workload, kernel, &[], Span::from_ms(75));
+        let mut asked = Requests::default();
+        Simulator.run(&e, &mut asked).unwrap_or_else(|e| panic!("{e}"));
+        asked.0
+    };
+    for (kernel, counts) in [("linux-6.1", true), ("linux-6.12", true), ("linux-7.2", false)] {
+        let all = asked(kernel);
+        let first = all.first().copied().unwrap_or_else(|| panic!("{kernel}: nothing asked"));
+        // 30 % and the headroom are below half; what it ran for 60 ms is above.
+        assert_eq!(first > Util(512), counts, "{kernel}: {all:?}");
+    }
+}
+
+/// What cpufreq was asked for in the moment in which a task became a deadline task.
+#[derive(Default)]
+struct Requests(Vec<Util>, Vec<(Instant, Util)>);
+
+impl TraceSink for Requests {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match event {
+            Event::FreqRequest { util, why, .. } if *why != Why::RateLimited => {
+                self.1.push((at, *util))
+            }
+            Event::Policy { policy: Policy::Deadline { .. }, .. } => {
+                self.0 =
+                    self.1.iter().filter(|(when, _)| *when == at).map(|(_, util)| *util).collect();
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
 }
 
 /// Debian's 6.1 and 6.12 for arm64 are such: real-time tasks ask for the highest frequency, as where nobody uses clamps, and

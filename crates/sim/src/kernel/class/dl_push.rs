@@ -21,6 +21,7 @@ use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::{Machine, State};
+use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Why;
@@ -105,10 +106,14 @@ impl Kernel<'_> {
         while self.push_dl_task(cpu) {}
     }
 
-    /// `push_dl_task`; false: nothing moved. A task that is replenished on an idle CPU moves, too: it is
-    /// not current there yet.
+    /// `push_dl_task`; false: nothing moved. From 6.7 on a task that is replenished on an idle CPU moves, too: it is not
+    /// current there yet, and whoever is pushable makes the CPU overloaded. Before, two tasks did.
+    /// Source: commit 177f608a4c82, "sched/deadline: Make dl_rq->pushable_dl_tasks update drive dl_rq->overloaded".
     pub(crate) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
         if !self.m.does(Step::PushOrPull) {
+            return false;
+        }
+        if self.m.rev < KernelRev::new(6, 7) && self.m.cpu(cpu).dl.tasks() < 2 {
             return false;
         }
         let Some(next) = self.m.next_pushable_dl(cpu, None) else { return false };

@@ -292,6 +292,12 @@ impl Rq<'_, '_> {
             Preempts::Now => self.resched_curr(),
             Preempts::Lazily => self.resched_curr_lazy(),
         }
+    }
+
+    /// A task has woken (`ttwu_do_wakeup`, `wake_up_new_task`), or come to its class: it takes the CPU, or may be sent
+    /// on at once (`task_woken`). One that is pushed, pulled or balanced to a CPU is not.
+    pub(crate) fn wakes(&mut self, task: TaskId, fork: bool) {
+        self.wakeup_preempt(task, fork);
         self.m().class_of(task).of().woken(self, task);
     }
 

@@ -617,7 +617,7 @@ impl Rq<'_, '_> {
         if self.muqss().curr == Some(task) && nice > before {
             self.resched_curr();
         } else if self.m().muqss_entity(task).node.is_some() && nice < before {
-            self.wakeup_preempt(task, false);
+            self.wakes(task, false);
         }
     }
 }

@@ -117,9 +117,6 @@ impl SchedClass for RtGroups {
     /// `task_woken_rt`: it does not get this CPU soon, so another one is looked for.
     fn woken(&self, rq: &mut Rq<'_, '_>, task: TaskId) {
         let (m, cpu) = (rq.m(), rq.cpu);
-        if m.classes.group_moves {
-            return;
-        }
         let Some(curr) = m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
         let (own, woken) = (m.rt_rank(curr), m.rt_rank(task));
         let waits = own != 0 && (m.task(curr).nr_cpus_allowed < 2 || own >= woken);
@@ -468,9 +465,7 @@ impl Rq<'_, '_> {
         if to == cpu {
             return false;
         }
-        self.set_group_moves(true);
         self.move_queued(next, to, Why::RtPush);
-        self.set_group_moves(false);
         self.resched_cpu(to);
         true
     }
@@ -483,9 +478,7 @@ impl Rq<'_, '_> {
         let (online, cpu) = (self.m().root.online, self.cpu);
         for from in online.iter().filter(|from| *from != cpu) {
             let Some(task) = self.m().pulled_of_group(from, cpu, g) else { continue };
-            self.set_group_moves(true);
             self.take_queued(task, from, Why::RtPush);
-            self.set_group_moves(false);
             self.resched_curr();
         }
     }

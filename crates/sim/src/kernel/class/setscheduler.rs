@@ -14,6 +14,7 @@
 //! Source: kernel/sched/syscalls.c:__sched_setscheduler, kernel/sched/deadline.c:sched_dl_overflow,
 //! switched_from_dl, kernel/sched/fair.c:switched_from_fair, switched_to_fair.
 
+use crate::kernel::fair::Join;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
@@ -105,6 +106,12 @@ impl Rq<'_, '_> {
         }
     }
 
+    /// Until 6.18 `switched_from` comes when the task is in its new class (`check_class_changed`), later between the two
+    /// (`sched_change_begin`). So when cpufreq hears of a deadline task's bandwidth, what it needed as a fair one counts still.
+    fn switched_from_last(&self) -> bool {
+        self.m().rev < KernelRev::new(6, 19)
+    }
+
     /// From one class to another, whoever asked for it.
     pub(crate) fn change_class(&mut self, task: TaskId, policy: Policy) {
         let cpu = self.cpu;
@@ -118,7 +125,8 @@ impl Rq<'_, '_> {
                 self.put_prev_task(Some(task), None);
             }
             let leaves = from == Class::Fair;
-            self.deactivate(task, if leaves { DequeueKind::Migrate } else { DequeueKind::Save });
+            let detaches = leaves && !self.switched_from_last();
+            self.deactivate(task, if detaches { DequeueKind::Migrate } else { DequeueKind::Save });
             self.take_departed();
             if leaves && running && self.m().groups.on() {
                 let group = self.m().task(task).group;
@@ -154,6 +162,9 @@ impl Rq<'_, '_> {
         } else {
             self.activate(task, EnqueueKind::Restore, false);
         }
+        if from == Class::Fair && self.switched_from_last() {
+            self.update_load_avg(task, Join::Detach);
+        }
         if running {
             match class {
                 Class::Fair => {
@@ -180,7 +191,7 @@ impl Rq<'_, '_> {
                 self.pull_dl_task();
             }
         } else {
-            self.wakeup_preempt(task, false);
+            self.wakes(task, false);
         }
     }
 
