@@ -12,8 +12,9 @@ use risetime_sim::Simulator;
 
 /// A state's share of what was lost may differ by so much: 3 points.
 const POINTS: f64 = 0.03;
-/// Simulated from so many start phases, whose mean counts: of a phone's sixty tasks one run says little.
-const PHASES: u32 = 8;
+/// Simulated from so many start phases, whose mean counts: of a phone's sixty tasks one run says little, and the mean of eight
+/// is still off by a point.
+const PHASES: u32 = 32;
 /// States that say that a trace does not tell.
 const UNTOLD: [&str; 2] = ["small_cpu", "low_frequency"];
 /// Settings among the figures.

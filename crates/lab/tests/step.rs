@@ -2,7 +2,9 @@
 
 use risetime_analysis::verify::step::{Decision, MOVES_WANTED, Stepped};
 use risetime_kernel::KernelRev;
-use risetime_lab::{Can, Case, Recorded, SET_SEED, read_kept, record, set, step, wide_named};
+use risetime_lab::{
+    Can, Case, Recorded, Request, SET_SEED, read_kept, record, set, step, wide_named,
+};
 use risetime_model::Experiment;
 use risetime_sim::Simulator;
 use risetime_sim::mutant::{FIGURE_MUTANTS, MUTANTS, Mutant, STEP_MUTANTS};
@@ -154,6 +156,48 @@ fn where_a_kernel_tells_from_what_it_decides_the_simulator_decides_the_same() {
             assert!(all.states.iter().any(|s| s.what == what && s.compared > 50), "{what}");
         }
     }
+}
+
+/// Deadline tasks alone, beside fair ones and beside real-time ones, a second of each under each kernel:
+/// `beside/RELEASE-WORKLOAD.trace.gz`, as `risetime verify WORKLOAD.json --platform rpi4 --kernel K --mode step
+/// --policy linux-K --hz 250 --seconds 1 --references DIR` keeps it. And under 6.1 two seconds of `rt-burst`, whose task is throttled.
+#[test]
+fn beside_deadline_and_real_time_tasks_it_decides_the_same() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/beside");
+    let of = |rev: KernelRev, workload: &str, seconds: f64| {
+        let path = directory.join(format!("{rev}-{workload}.trace.gz"));
+        let own = directory.join(format!("{workload}.json"));
+        let workload = if own.exists() { own.display().to_string() } else { workload.into() };
+        let request = Request {
+            policies: vec![format!("linux-{rev}")],
+            seconds: Some(seconds),
+            hz: Some(250),
+            ..Request::new(workload, "rpi4")
+        };
+        let experiment = request.experiments_under(Some(rev)).unwrap().remove(0);
+        step(&experiment, &read_kept(&path).unwrap(), None).unwrap()
+    };
+    for rev in [KernelRev::V6_1, KernelRev::V6_12, KernelRev::V7_3] {
+        let mut all = Stepped::default();
+        for workload in ["deadline-alone", "deadline-fair", "deadline-fifo"] {
+            all.add(of(rev, workload, 1.0));
+        }
+        eprintln!("{rev}: {:?}, {:?}", all.rows, all.moves);
+        // Of real choices beside deadline tasks there are few, but for where a task wakes and what is pulled.
+        let wanted = [
+            (Decision::Wakeup, 1_000, 0.97),
+            (Decision::Frequency, 200, 0.98),
+            (Decision::Pick, 15, 0.85),
+            (Decision::WakeupPreempt, 15, 0.9),
+        ];
+        holds(&all, &wanted);
+        moves_as_there(&all, 100, 0);
+        comparable(&all);
+        let off = |what: &str| all.states.iter().find(|s| s.what == what).map(|s| s.p90);
+        assert!(off("dl deadline").is_some_and(|ns| ns < 100_000), "{:?}", off("dl deadline"));
+    }
+    let throttled = of(KernelRev::V6_1, "rt-burst", 2.0);
+    holds(&throttled, &[(Decision::Pick, 30, 0.97), (Decision::TickPreempt, 30, 0.97)]);
 }
 
 /// Whose runs are five, of tasks in groups: what the newest is held to, less five points.

@@ -596,9 +596,14 @@ fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> (Moves,
     let mut own: Vec<(Instant, TaskId, CpuId, CpuId)> = Vec::new();
     for asked in &followed.asked {
         if let Point::Pull { task, from, to } = asked.point {
-            // A wish that is not granted comes back at the next look, perhaps another CPU's: there the task was gone.
+            // A wish that is not granted comes back at the next look, perhaps another CPU's: there the task was gone. One
+            // that was granted may come back as another.
             let mut before = own.iter().rev().take_while(|(at, ..)| asked.at.since(*at) <= window);
-            if !before.any(|(_, t, ..)| *t == task) {
+            let granted = |since: Instant| {
+                let mut of_task = there.moves.iter().filter(|(_, t, ..)| *t == task);
+                of_task.any(|(at, ..)| (since..asked.at).contains(at))
+            };
+            if !before.any(|(at, t, ..)| *t == task && !granted(*at)) {
                 own.push((asked.at, task, from, to));
             }
         }
