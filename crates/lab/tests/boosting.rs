@@ -81,7 +81,7 @@ fn the_page_shows_where_the_energy_of_half_lives_goes() {
     page::holds("boosting.md", "<!-- half-life -->\n```text\n", "```\n", &text);
 }
 
-/// Why 16 takes no more than 32 in all: it draws less. What is drawn takes more with each shorter half-life.
+/// Why 16 hardly takes more than 32 in all: it draws less. What is drawn takes more with each shorter half-life.
 #[test]
 fn a_shorter_half_life_takes_more_for_a_frame() {
     let all = by_half_life();
@@ -92,8 +92,13 @@ fn a_shorter_half_life_takes_more_for_a_frame() {
     for (short, long) in [(of_16, of_32), (of_8, of_16)] {
         assert!(more(short, long, EACH).1 > 0.0, "a frame, with the interval");
     }
-    assert!(more(of_16, of_32, FPS).2 < 0.0 && more(of_16, of_32, WORK).2 < 0.0);
-    // In all: 8 takes most; 16 less than a frame of its own number would.
+    for metric in [FPS, WORK] {
+        assert!(
+            median(of_16, metric) < median(of_32, metric).min(median(of_8, metric)),
+            "{metric:?}"
+        );
+    }
+    // In all: 8 takes most.
     assert!(more(of_8, of_32, ENERGY).1 > 0.0);
 }
 
