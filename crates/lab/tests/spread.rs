@@ -8,6 +8,7 @@ use risetime_model::{Experiment, Value};
 use risetime_sim::Simulator;
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn experiment(workload: &str, platform: &str) -> Experiment {
@@ -171,7 +172,9 @@ fn an_interrupted_run_goes_on_and_a_second_one_boots_nothing() {
 #[test]
 fn what_is_kept_reads_back_with_its_notes() {
     let directory = Directory::new("notes");
-    let e = experiment("periodic", "m1");
+    // At another HZ than its own, too (the platform's name says it).
+    let mut e = experiment("periodic", "m1");
+    e.platform = Arc::new(e.platform.as_ref().clone().with_hz(300));
     let run = |backend: &Dear| {
         let kept = Kept::new(backend, directory.0.clone()).unwrap();
         let mut trace = risetime_trace::Memory::new();

@@ -60,9 +60,12 @@ impl Platform {
         root.only(&["schema", "name", "about", "hz", "domain", "topology", "thermal", "sources"])?;
         root.int("schema", 1, 1)?;
         let name = root.str("name")?;
-        let name = checked_name(&root, "name", name)?;
         let about = root.opt_str("about")?.unwrap_or("").to_string();
         let hz = root.int("hz", HZ.0.into(), HZ.1.into())? as u32;
+        // With another HZ than its own, as `with_hz` calls it.
+        let own = name.strip_suffix(&format!("+hz={hz}")).unwrap_or(name);
+        checked_name(&root, "name", own)?;
+        let name = name.to_string();
         let tables = root.opt_tables("domain", "domain")?.unwrap_or_default();
         if tables.is_empty() {
             return Err(root.error("no `[[domain]]`: a machine has at least one CPU"));
