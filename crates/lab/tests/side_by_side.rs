@@ -5,8 +5,8 @@
 mod figures;
 
 use figures::{Outcome, Pair, dir, experiment, names, pairs, policy_of, recorded, simulate, table};
-use risetime_sim::Replay;
 use risetime_sim::mutant::{FIGURE_MUTANTS, Mutant};
+use risetime_sim::{Replay, Simulator};
 
 /// What does not hold: experiment, generation, task (none: the machine), figure; with what is known of it.
 #[rustfmt::skip]
@@ -77,6 +77,26 @@ fn figures_are_those_of_the_kernels_that_were_asked() {
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert_eq!(open, OPEN.len(), "a figure that nobody recorded stands in the list");
+}
+
+/// With what a virtual machine takes (`noise=vm`) some more differ, by a few percent; of a task that wakes another on its own
+/// CPU the turns are still those of the kernel, which switches before it goes on.
+#[test]
+fn with_what_a_machine_takes_hardly_more_differ() {
+    let (mut all, mut off) = (0, Vec::new());
+    for ((name, release), real) in recorded() {
+        let noisy = format!("{}+noise=vm", policy_of(&release));
+        let simulated = simulate(&Simulator, &experiment(&name, &noisy)).expect("a run");
+        for pair in pairs(&simulated, &real) {
+            all += 1;
+            let turns = name == "chain" && pair.figure == "turns" && pair.task != "hogA";
+            assert!(!turns || pair.holds(), "{name} {release} {}: {:?}", pair.task, pair.simulated);
+            if !pair.holds() {
+                off.push(format!("{name} {release} {} {}", pair.task, pair.figure));
+            }
+        }
+    }
+    assert!(all > 800 && off.len() * 100 <= all * 6, "{} of {all}:\n{}", off.len(), off.join("\n"));
 }
 
 /// `BLESS=1` writes the table anew.

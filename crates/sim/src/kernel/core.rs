@@ -208,7 +208,7 @@ impl Kernel<'_> {
                 self.apply_start_state(prev, task);
             }
             self.rq(prev).wakes(task, false);
-            self.rq(prev).pay_for_resched(task);
+            self.rq(prev).pay_for_resched(task, waker);
             self.m.preempt.waking_on = None;
             return;
         }
@@ -235,7 +235,7 @@ impl Kernel<'_> {
             self.apply_start_state(cpu, task);
         }
         self.rq(cpu).wakes(task, false);
-        self.rq(cpu).pay_for_resched(task);
+        self.rq(cpu).pay_for_resched(task, waker);
         self.m.preempt.waking_on = None;
     }
 

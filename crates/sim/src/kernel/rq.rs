@@ -160,9 +160,11 @@ impl Rq<'_, '_> {
             }
         }
     }
-    /// The CPU will look for who is to run when it is done with the wakeup of `task`.
-    pub(crate) fn pay_for_resched(&mut self, task: TaskId) {
-        if self.m().costs.is_free(Kind::Resched) {
+    /// The CPU will look for who is to run when it is done with the wakeup of `task`: a busy one that is itself where that
+    /// happens, in a system call or an interrupt, at its end; another one, or an idle one, when it comes to it.
+    pub(crate) fn pay_for_resched(&mut self, task: TaskId, waker: Waker) {
+        let itself = waker.cpu == self.cpu && self.m().cpu(self.cpu).curr.is_some();
+        if itself || self.m().costs.is_free(Kind::Resched) {
             return;
         }
         let takes = self.takes(Kind::Resched, task);
