@@ -276,7 +276,7 @@ impl Machine {
         let sched = &self.task(task).sched;
         if sched.class() == Class::Deadline { u8::MAX } else { sched.rt_priority() }
     }
-    /// `rt_task`: of a priority below MAX_RT_PRIO, which deadline tasks were, too, until 6.12.
+    /// `rt_task`: of a priority below MAX_RT_PRIO, which deadline tasks were, too, before 6.12.
     pub(crate) fn rt_task(&self, task: TaskId) -> bool {
         match self.class_of(task) {
             Class::Deadline => self.rev < KernelRev::V6_12,
