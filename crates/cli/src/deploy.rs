@@ -1,10 +1,7 @@
 //! `risetime deploy`: where real-time tasks go, how fast their CPUs run, and what they ask the kernel for; task sets, drawn
 //! and converted.
 
-use crate::args::{
-    Deploy, DeployBy, DeployConvert, DeployDraw, DeployFit, DeployGraph, DeployObjective,
-    DeployOptimise, DeployPlan, DeployPolicy, DeployScheduler, DeploySolver, Written,
-};
+use crate::args::deploy as asked;
 use crate::output::{self, Failure};
 use risetime_deploy::admit::{Order, Scheduler};
 use risetime_deploy::graph::Shape;
@@ -18,12 +15,12 @@ use risetime_model::{Dags, InputError, Needs, Platform, Workload, library};
 use risetime_report::text::{self, Proof};
 use std::process::ExitCode;
 
-pub(crate) fn deploy(args: &Deploy) -> Result<ExitCode, Failure> {
+pub(crate) fn deploy(args: &asked::Deploy) -> Result<ExitCode, Failure> {
     match args {
-        Deploy::Plan(args) => self::planned(args),
-        Deploy::Draw(args) => self::drawn(args),
-        Deploy::Convert(args) => self::converted(args),
-        Deploy::Optimise(args) => self::optimised(args),
+        asked::Deploy::Plan(args) => self::planned(args),
+        asked::Deploy::Draw(args) => self::drawn(args),
+        asked::Deploy::Convert(args) => self::converted(args),
+        asked::Deploy::Optimise(args) => self::optimised(args),
     }
 }
 
@@ -32,36 +29,36 @@ const EXACT_UP_TO: usize = 12;
 /// Looks of that solver: some minutes.
 const LOOKS: u64 = 5_000_000;
 
-fn optimised(args: &DeployOptimise) -> Result<ExitCode, Failure> {
+fn optimised(args: &asked::Optimise) -> Result<ExitCode, Failure> {
     let dags = Dags::load(&args.file)?;
     let platform = Platform::load(&args.platform)?;
     let options = Options { factor_permille: 10 * args.factor };
     let problem = Problem::new(&dags, &platform, options)?;
     let objective = match (args.objective, args.slack_power) {
-        (DeployObjective::Power, None) => Objective::Power,
-        (DeployObjective::Power, Some(_)) => {
+        (asked::Objective::Power, None) => Objective::Power,
+        (asked::Objective::Power, Some(_)) => {
             let what = "power is the objective: there is nothing to pay for";
             return Err(InputError::new("--slack-power", what).hint("--objective slack").into());
         }
-        (DeployObjective::Slack, within) => {
+        (asked::Objective::Slack, within) => {
             Objective::Slack { within_permille: within.unwrap_or(0) }
         }
     };
     let solver = match args.solver {
-        DeploySolver::Auto if problem.nodes.len() <= EXACT_UP_TO => DeploySolver::Exact,
-        DeploySolver::Auto => DeploySolver::Descent,
+        asked::Solver::Auto if problem.nodes.len() <= EXACT_UP_TO => asked::Solver::Exact,
+        asked::Solver::Auto => asked::Solver::Descent,
         asked => asked,
     };
     let (found, proof) = match solver {
-        DeploySolver::Greedy => (optimise::greedy(&problem, objective), Proof::None("greedy")),
-        DeploySolver::Descent | DeploySolver::Auto => {
+        asked::Solver::Greedy => (optimise::greedy(&problem, objective), Proof::None("greedy")),
+        asked::Solver::Descent | asked::Solver::Auto => {
             (optimise::descent(&problem, objective), Proof::None("descent"))
         }
-        DeploySolver::Exact => {
+        asked::Solver::Exact => {
             let (found, whole) = optimise::exact(&problem, objective, LOOKS);
             proven(found, whole, "exact")
         }
-        DeploySolver::Highs => by_highs(&problem, objective)?,
+        asked::Solver::Highs => by_highs(&problem, objective)?,
     };
     let page = text::deploy_optimised(
         &problem,
@@ -112,23 +109,23 @@ fn by_highs(_: &Problem, _: Objective) -> Result<(Option<optimise::Deployment>, 
     ))
 }
 
-fn planned(args: &DeployPlan) -> Result<ExitCode, Failure> {
+fn planned(args: &asked::Plan) -> Result<ExitCode, Failure> {
     let platform = Platform::load(&args.platform)?;
     let (needs, notes) = needs(args, &platform)?;
     needs.known_on(&platform)?;
     let fit = match args.fit {
-        DeployFit::First => Fit::First,
-        DeployFit::Best => Fit::Best,
-        DeployFit::Worst => Fit::Worst,
+        asked::Fit::First => Fit::First,
+        asked::Fit::Best => Fit::Best,
+        asked::Fit::Worst => Fit::Worst,
     };
     if let Some(us) = args.server_period_us {
         let order = match args.scheduler {
-            DeployScheduler::Edf => {
+            asked::Scheduler::Edf => {
                 let what = "a group's tasks have priorities, not deadlines: wanted rm or dm beside --server-period-us";
                 return Err(Failure::input("--scheduler edf", what));
             }
-            DeployScheduler::Rm => Order::Rate,
-            DeployScheduler::Auto | DeployScheduler::Dm => Order::Deadline,
+            asked::Scheduler::Rm => Order::Rate,
+            asked::Scheduler::Auto | asked::Scheduler::Dm => Order::Deadline,
         };
         let found = server(&needs, &platform, Span::from_us(us), order, fit);
         let page = text::deploy_server(&needs, &platform, &found, &notes, &output::style());
@@ -137,10 +134,10 @@ fn planned(args: &DeployPlan) -> Result<ExitCode, Failure> {
     }
     // `auto` keeps the first answer, where none is yes.
     let schedulers: &[Scheduler] = match args.scheduler {
-        DeployScheduler::Auto => &[Scheduler::Edf, Scheduler::Dm],
-        DeployScheduler::Edf => &[Scheduler::Edf],
-        DeployScheduler::Rm => &[Scheduler::Rm],
-        DeployScheduler::Dm => &[Scheduler::Dm],
+        asked::Scheduler::Auto => &[Scheduler::Edf, Scheduler::Dm],
+        asked::Scheduler::Edf => &[Scheduler::Edf],
+        asked::Scheduler::Rm => &[Scheduler::Rm],
+        asked::Scheduler::Dm => &[Scheduler::Dm],
     };
     let tried = schedulers.iter().map(|&scheduler| {
         let rules = Rules { scheduler, fit };
@@ -155,7 +152,7 @@ fn planned(args: &DeployPlan) -> Result<ExitCode, Failure> {
 }
 
 /// Those of a file of needs, or of a task set: of graphs, what each of their tasks has of the deadline.
-fn needs(args: &DeployPlan, platform: &Platform) -> Result<(Needs, Vec<String>), Failure> {
+fn needs(args: &asked::Plan, platform: &Platform) -> Result<(Needs, Vec<String>), Failure> {
     let file = args.file.as_str();
     let builtin = library::workloads().iter().any(|w| w.name == file);
     let set = match () {
@@ -182,18 +179,18 @@ fn needs(args: &DeployPlan, platform: &Platform) -> Result<(Needs, Vec<String>),
     Ok((sliced(&set).needs(), notes))
 }
 
-fn drawn(args: &DeployDraw) -> Result<ExitCode, Failure> {
+fn drawn(args: &asked::Draw) -> Result<ExitCode, Failure> {
     if args.longest_us < args.shortest_us {
         return Err(Failure::input("--longest-us", "is less than --shortest-us"));
     }
     let by = match args.by {
-        DeployBy::Randfixedsum => Utilisations::Randfixedsum,
-        DeployBy::UunifastDiscard => Utilisations::UunifastDiscard,
+        asked::By::Randfixedsum => Utilisations::Randfixedsum,
+        asked::By::UunifastDiscard => Utilisations::UunifastDiscard,
     };
     let edges = f64::from(args.edges) / 100.0;
     let shape = |graph| match graph {
-        DeployGraph::ErdosRenyi => Shape::ErdosRenyi { edges },
-        DeployGraph::Layered => Shape::Layered { layers: args.layers as usize, edges },
+        asked::Graph::ErdosRenyi => Shape::ErdosRenyi { edges },
+        asked::Graph::Layered => Shape::Layered { layers: args.layers as usize, edges },
     };
     let us = Span::from_us;
     let what = SetDrawn {
@@ -228,7 +225,7 @@ fn drawn(args: &DeployDraw) -> Result<ExitCode, Failure> {
     write(&set, &args.written)
 }
 
-fn converted(args: &DeployConvert) -> Result<ExitCode, Failure> {
+fn converted(args: &asked::Convert) -> Result<ExitCode, Failure> {
     if is_yaml(&args.file)
         && let Some(platform) = Platform::load_partsim(&args.file, args.plain.as_deref())?
     {
@@ -239,18 +236,18 @@ fn converted(args: &DeployConvert) -> Result<ExitCode, Failure> {
     write(&set, &args.written)
 }
 
-fn write(set: &TaskSet, how: &Written) -> Result<ExitCode, Failure> {
+fn write(set: &TaskSet, how: &asked::Written) -> Result<ExitCode, Failure> {
     let scheduling = match how.scheduler {
-        DeployPolicy::Edf => Scheduling::Deadline,
-        DeployPolicy::Rm => Scheduling::Rm,
-        DeployPolicy::Dm => Scheduling::Dm,
-        DeployPolicy::Fifo => Scheduling::Fifo,
-        DeployPolicy::Rr => Scheduling::Rr,
+        asked::Policy::Edf => Scheduling::Deadline,
+        asked::Policy::Rm => Scheduling::Rm,
+        asked::Policy::Dm => Scheduling::Dm,
+        asked::Policy::Fifo => Scheduling::Fifo,
+        asked::Policy::Rr => Scheduling::Rr,
     };
     put(&set.to_rtapp(scheduling, how.together_us.map(Span::from_us))?, how)
 }
 
-fn put(text: &str, how: &Written) -> Result<ExitCode, Failure> {
+fn put(text: &str, how: &asked::Written) -> Result<ExitCode, Failure> {
     match &how.output {
         None => output::print(text),
         Some(path) => output::write_file(path, text.as_bytes()).map(|()| ExitCode::SUCCESS),

@@ -22,7 +22,6 @@ use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;
 use crate::state::hooks::Hooks;
-use crate::state::hooks::TaskSignals;
 use crate::state::hrtimer::{CpuHrtimers, Hrtimers};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
@@ -45,14 +44,10 @@ use crate::state::tracker::Tracker;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
-use risetime_kernel::cpu_util::{
-    self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
-};
 use risetime_kernel::cpuidle::IdleState;
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
-use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
@@ -63,7 +58,7 @@ use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, SCHED_CAPACITY_SCALE, Span, TaskId, Util,
     Weight,
 };
-use risetime_kernel::util_est::{UtilEst, task_util_est};
+use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
 use risetime_trace::Event;
@@ -607,156 +602,6 @@ impl Machine {
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {
         self.cpu(cpu).cpu_capacity
     }
-
-    /// The fair class's signals of a CPU.
-    #[inline]
-    pub(crate) fn cfs_util(&self, c: &Cpu) -> CfsUtil {
-        self.hook(self.tracked_cfs(c), |h, own| h.cfs_util(c.has_work(), own))
-    }
-    #[inline]
-    pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
-        let t = self.task(task);
-        let TaskSignals { util_avg, runnable_avg, util_est } = self.task_signals(task);
-        let queued = t.state == State::Runnable;
-        TaskUtil { cpu: t.cpu, util_avg, runnable_avg, util_est, queued }
-    }
-    #[inline]
-    fn task_signals(&self, task: TaskId) -> TaskSignals {
-        let t = self.task(task);
-        let own = match &self.tracker {
-            None => TaskSignals {
-                util_avg: t.avg.util_avg,
-                runnable_avg: t.avg.runnable_avg,
-                util_est: t.util_est.value(),
-            },
-            Some(tracker) => {
-                let (util_avg, util_est) = (tracker.task_util(task), tracker.task_util_est(task));
-                TaskSignals { util_avg, runnable_avg: util_avg, util_est }
-            }
-        };
-        self.hook(own, |h, own| h.task_util(own))
-    }
-    /// `cpu_util_cfs`.
-    #[inline]
-    pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
-        cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
-    }
-    /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
-    #[inline]
-    pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
-        if !self.series.runnable_boost {
-            return self.cpu_util_cfs(cpu);
-        }
-        cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
-    }
-    /// What of the fair class counts for a CPU's frequency.
-    #[inline]
-    pub(crate) fn cpu_util_freq(&self, cpu: CpuId) -> Util {
-        let Some(tracker) = &self.tracker else { return self.cpu_util_cfs_boost(cpu) };
-        self.tracked_util(cpu, tracker.cpu_util_freq(cpu))
-    }
-    /// A tracker's util of a CPU with what other tasks add, at most the capacity.
-    fn tracked_util(&self, cpu: CpuId, util: Util) -> Util {
-        let c = self.cpu(cpu);
-        let util = util + c.background_util;
-        let own = CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) };
-        let cfs = self.hook(own, |h, own| h.cfs_util(c.has_work(), own));
-        cpu_util::cpu_util_cfs(&cfs, c.capacity)
-    }
-    #[inline]
-    fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
-        let cfs = self.cfs_util(self.cpu(cpu));
-        if !self.series.util_est_faster {
-            return cfs;
-        }
-        let faster = self.util_est_faster(cpu).unwrap_or_default();
-        CfsUtil { util_avg: cfs.util_avg.max(faster), ..cfs }
-    }
-    /// `cpu_util_without`: as if `p` were nowhere.
-    pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
-        if let Some(tracker) = &self.tracker {
-            return self.tracked_util(cpu, tracker.cpu_util_without(cpu, task));
-        }
-        let attached = self.task(task).avg.last_update_time.0 != 0;
-        cpu_util::cpu_util_without(
-            cpu,
-            &self.cfs_util(self.cpu(cpu)),
-            &self.task_util(task),
-            attached,
-            self.cpu(cpu).capacity,
-        )
-    }
-    /// What the classes above the fair one use of a CPU, and its clamps.
-    pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
-        self.rq_util_of(cpu, self.cpu(cpu))
-    }
-    #[inline]
-    pub(crate) fn rq_util_of(&self, cpu: CpuId, c: &Cpu) -> RqUtil {
-        let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
-        let pelt = self.before.sched_avg_period.is_none();
-        let known = |util: Util| if pelt { util } else { Util(0) };
-        let own = RqUtil {
-            rt: known(c.rt_avg.util_avg),
-            dl: known(c.dl_avg.util_avg),
-            irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
-            dl_running_bw: if self.knows_deadline_bandwidth() {
-                c.promised_bw(self.rules.frequency)
-            } else {
-                0
-            },
-            uclamp_min: clamps.min,
-            uclamp_max: clamps.max,
-            uclamp_is_used: self.classes.uclamp_used,
-            rt_runnable: !c.rt.is_empty(),
-        };
-        self.hook(own, |h, own| h.rq_util(cpu, false, own))
-    }
-    /// The same as far as frequencies know of it: where they go by what deadline tasks are admitted for, what those use is
-    /// nothing beside it.
-    #[inline]
-    pub(crate) fn rq_util_for_freq(&self, cpu: CpuId) -> RqUtil {
-        let own = self.rq_util(cpu);
-        let dl = if self.rules.frequency == Some(DlFrequency::Admitted) { Util(0) } else { own.dl };
-        RqUtil { dl, ..own }
-    }
-    /// `effective_cpu_util` of a cfs util.
-    #[inline]
-    pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {
-        effective_cpu_util(util_cfs, &self.rq_util(cpu), self.cpu(cpu).capacity)
-    }
-    /// `teo_cpu_is_utilized`: more than a 64th of the CPU's capacity (`sched_cpu_util`).
-    pub(crate) fn is_utilized(&self, cpu: CpuId) -> bool {
-        let util = self.effective(cpu, self.cpu_util_cfs(cpu)).util;
-        util > Util(self.cpu(cpu).capacity.0 >> 6)
-    }
-    /// `cpu_overutilized`; never without EAS.
-    #[inline]
-    pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
-        self.root.energy_aware && self.overutilized_by(self.cpu(cpu), self.cpu_util_cfs(cpu))
-    }
-    /// Whether that util, the CPU's own, is too much for it.
-    #[inline]
-    pub(crate) fn overutilized_by(&self, c: &Cpu, util: Util) -> bool {
-        let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
-        c.util_fits(util, clamps.min, clamps.max) == Fit::DoesNotFit
-    }
-    /// `task_util_est(p)`.
-    #[inline]
-    pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
-        let TaskSignals { util_avg, util_est, .. } = self.task_signals(task);
-        let util_est = UtilEst(util_est.0 as u32);
-        match self.series.util_est_boost {
-            true => task_util_est_boost(util_avg, util_est),
-            false => task_util_est(util_avg, util_est),
-        }
-    }
-    /// `util_fits_cpu` of a task.
-    #[inline]
-    pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
-        let clamps = self.task(task).clamps();
-        let own = self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max);
-        self.hook(own, |h, own| h.task_fits(self, task, cpu, own))
-    }
     /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
     /// an OPP) and by the governor's limits.
     pub(crate) fn max_speed(&self, task: TaskId) -> Util {
@@ -768,12 +613,32 @@ impl Machine {
         };
         t.allowed.iter().map(best).max().unwrap_or(Util(0))
     }
-}
-
-impl Machine {
     /// Whether a task of the workload created this one.
     pub(crate) fn is_fork(&self, task: TaskId) -> bool {
         self.first_fork.is_some_and(|first| task >= first)
+    }
+    /// How long leaving the idle state of `cpu` takes.
+    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
+        if self.free_idle_exit {
+            return Span(0);
+        }
+        let states = &self.platform.domains[self.cpu(cpu).domain].idle;
+        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
+    }
+    /// Whose forms of balancing this machine has.
+    #[inline]
+    pub(crate) fn lb_rev(&self) -> KernelRev {
+        self.hook(self.rev, |h, own| h.balance_rev(own))
+    }
+    /// The CPU on which a task's timer expires; `None`: a kthread whose policy has no CPU left.
+    pub(crate) fn timer_cpu(&self, task: TaskId) -> Option<CpuId> {
+        let t = self.task(task);
+        let cpu = t.timer_cpu.unwrap_or(t.cpu);
+        (self.root.online.contains(cpu)).then_some(cpu)
+    }
+    /// The number of a CPU of this machine.
+    pub(crate) fn id_of(&self, c: &Cpu) -> CpuId {
+        self.domains[c.domain].related[c.in_domain]
     }
 }
 
@@ -896,51 +761,5 @@ impl Cpu {
     pub(crate) fn promised_bw(&self, by: Option<DlFrequency>) -> u64 {
         let asked = self.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());
         self.promised_to_deadline(by) + asked.min(BW_UNIT)
-    }
-}
-
-impl Machine {
-    /// How long leaving the idle state of `cpu` takes.
-    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
-        if self.free_idle_exit {
-            return Span(0);
-        }
-        let states = &self.platform.domains[self.cpu(cpu).domain].idle;
-        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
-    }
-}
-
-impl Machine {
-    /// Whose forms of balancing this machine has.
-    #[inline]
-    pub(crate) fn lb_rev(&self) -> KernelRev {
-        self.hook(self.rev, |h, own| h.balance_rev(own))
-    }
-}
-
-impl Machine {
-    /// The CPU on which a task's timer expires; `None`: a kthread whose policy has no CPU left.
-    pub(crate) fn timer_cpu(&self, task: TaskId) -> Option<CpuId> {
-        let t = self.task(task);
-        let cpu = t.timer_cpu.unwrap_or(t.cpu);
-        (self.root.online.contains(cpu)).then_some(cpu)
-    }
-}
-
-impl Machine {
-    /// The number of a CPU of this machine.
-    pub(crate) fn id_of(&self, c: &Cpu) -> CpuId {
-        self.domains[c.domain].related[c.in_domain]
-    }
-
-    /// The fair class's signals of a CPU, by the tracker in force.
-    #[inline]
-    pub(crate) fn tracked_cfs(&self, c: &Cpu) -> CfsUtil {
-        let util = match (&self.tracker, &c.muqss) {
-            (None, None) => return c.plain_cfs(),
-            (Some(tracker), _) => tracker.cpu_util(self.id_of(c)),
-            (None, Some(rq)) => rq.util(c.capacity),
-        } + c.background_util;
-        CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod bandwidth;
 pub(crate) mod before;
 pub(crate) mod class;
 pub(crate) mod costs;
+pub(crate) mod cpu_util;
 pub(crate) mod cpuset;
 pub(crate) mod dice;
 pub(crate) mod dl_rules;

@@ -1,16 +1,17 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
+pub(crate) mod deploy;
+mod values;
+
 use crate::complete;
-use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
-use risetime_model::parse_micros;
-use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
 use risetime_model::workload::Change;
-use risetime_sim::cause::{CAUSES, Cause};
+use risetime_sim::cause::Cause;
 use std::path::PathBuf;
+use values::{cause, change, file, hz, over, phase, picture, seconds, setting, start_utils};
 
 /// The whole command.
 #[derive(Parser, Debug)]
@@ -80,7 +81,7 @@ pub(crate) enum Command {
     Reproduce(Reproduce),
     /// Real-time tasks: which CPU, policy and attributes each gets so that all meet their deadlines
     #[command(subcommand)]
-    Deploy(Deploy),
+    Deploy(deploy::Deploy),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
     #[command(subcommand)]
     Vm(Vm),
@@ -198,35 +199,6 @@ pub(crate) struct Picture {
     pub(crate) png: bool,
 }
 
-/// A file to write; `-` is what others call standard output, which has what is printed.
-fn file(name: &str) -> Result<PathBuf, String> {
-    match name {
-        "-" => {
-            Err("wanted a file's name: standard output has what is printed; ./- is a file".into())
-        }
-        name => Ok(name.into()),
-    }
-}
-
-/// `LOW-HIGH` in %.
-fn percents(text: &str) -> Result<(u64, u64), String> {
-    let wanted =
-        || "wanted two whole numbers from 1 to 1000, the lower one first: 60-100".to_string();
-    let number = |s: &str| s.parse().ok().filter(|n| (1..=1000).contains(n)).ok_or_else(wanted);
-    let (low, high) = text.split_once('-').ok_or_else(wanted)?;
-    let (low, high) = (number(low)?, number(high)?);
-    if low <= high { Ok((low, high)) } else { Err(wanted()) }
-}
-
-fn picture(name: &str) -> Result<Picture, String> {
-    let path = PathBuf::from(name);
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("svg") => Ok(Picture { path, png: false }),
-        Some("png") => Ok(Picture { path, png: true }),
-        _ => Err("wanted a name that ends in .svg or .png".into()),
-    }
-}
-
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     /// For paper, and most mails
@@ -250,11 +222,6 @@ pub(crate) struct Set {
     /// against a kernel or is one: vm; of verify's --mode step, --record, --mutants: off]
     #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
     pub(crate) noise: Option<String>,
-}
-
-fn hz() -> RangedU64ValueParser<u32> {
-    let (low, high) = risetime_model::platform::HZ;
-    RangedU64ValueParser::new().range(u64::from(low)..=u64::from(high))
 }
 
 impl Set {
@@ -499,41 +466,6 @@ impl Default for StartUtils {
     }
 }
 
-/// Which activations or jobs.
-fn over(text: &str) -> Result<Over, String> {
-    let wrong = || format!("found `{text}`, wanted all, worst, worst:5 (%), or a number from 0");
-    match text.split_once(':') {
-        None if text == "all" => Ok(Over::All),
-        None if text == "worst" => Ok(Over::Worst(0.01)),
-        None => text.parse().map(Over::One).map_err(|_| wrong()),
-        Some(("worst", percent)) => match percent.trim_end_matches('%').parse::<f64>() {
-            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Over::Worst(percent / 100.0)),
-            _ => Err(wrong()),
-        },
-        Some(_) => Err(wrong()),
-    }
-}
-
-/// A time to be simulated.
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|s| (0.0..=1e9).contains(s));
-    seconds.ok_or_else(|| format!("found `{text}`, wanted seconds, 0 to 1e9"))
-}
-
-fn start_utils(text: &str) -> Result<StartUtils, String> {
-    if text == "own" {
-        return Ok(StartUtils(Vec::new()));
-    }
-    let util = |part: &str| match part.trim().parse() {
-        Ok(util) if util <= 1024 => Ok(util),
-        _ => Err(format!("found `{part}`, wanted utils from 0 to 1024 with commas, or own")),
-    };
-    let mut utils: Vec<u64> = text.split(',').map(util).collect::<Result<_, _>>()?;
-    utils.sort_unstable();
-    utils.dedup();
-    if utils.len() > 64 { Err("wanted at most 64".into()) } else { Ok(StartUtils(utils)) }
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     #[command(flatten)]
@@ -609,31 +541,6 @@ pub(crate) struct Advise {
     /// How to print it
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
-}
-
-fn cause(text: &str) -> Result<Cause, String> {
-    Cause::named(text).ok_or_else(|| {
-        let known: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
-        format!("unknown cause, wanted one of {}", known.join(", "))
-    })
-}
-
-fn phase(text: &str) -> Result<Span, String> {
-    let span = parse_micros(text).filter(|phase| *phase <= MAX_PHASE);
-    span.ok_or_else(|| "wanted µs from 0 to 60000000, with at most 3 decimals".into())
-}
-
-/// The latest start, as a minute.
-const MAX_PHASE: Span = Span::from_ms(60_000);
-
-fn change(text: &str) -> Result<Change, String> {
-    let parts = text.split_once('=').filter(|(key, value)| key.contains('.') && !value.is_empty());
-    let (key, value) = parts.ok_or("wanted TASK.KEY=VALUE, as in ui.util_min=512")?;
-    Ok(Change { key: key.into(), value: value.into() })
-}
-
-fn setting(text: &str) -> Result<(String, Value), String> {
-    parse_setting(text, text).map_err(|e| e.what)
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -849,248 +756,6 @@ pub(crate) struct Show {
     /// For a platform: the device tree on which `--backend vm` boots a kernel
     #[arg(long, conflicts_with = "source")]
     pub(crate) dts: bool,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum Deploy {
-    /// Partition tasks onto CPUs, and print masks and attributes; exit code 1: not all of them fit
-    #[command(
-        after_long_help = "Example:\n  risetime deploy plan robot.toml --platform rpi4\n      what a file says, and by which rules: docs/deploy.md"
-    )]
-    Plan(DeployPlan),
-    /// Draw a task set by a seed, as rt-app JSON: one for `run --workload`, `plan` or a real kernel
-    #[command(
-        after_long_help = "Examples:\n  risetime deploy draw --tasks 8 --utilisation 2.5 --seed 7 > set.json\n  risetime deploy draw --tasks 2 --utilisation 1.2 --graph layered --nodes 6 --output graphs.json\n      how, and after whom: docs/task-sets.md"
-    )]
-    Draw(DeployDraw),
-    /// Read a task set (rt-app JSON, PARTSim's YAML) and write it as rt-app JSON under a policy; a system file of PARTSim: as a
-    /// platform
-    #[command(
-        after_long_help = "Examples:\n  risetime deploy convert taskset.yml --scheduler rm > set.json\n  risetime deploy convert system.yml > my-soc.toml\n      what is read, and what of it has no effect: docs/task-sets.md"
-    )]
-    Convert(DeployConvert),
-    /// Put graphs of real-time functions on CPUs, frequencies and devices at the least power; exit code 1: none was found
-    #[command(
-        after_long_help = "Example:\n  risetime deploy optimise vision.toml --platform odroid-xu4 --objective slack --workload vision.json\n      what a file says, and which program is solved: docs/optimiser.md"
-    )]
-    Optimise(DeployOptimise),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct DeployDraw {
-    /// So many tasks, or graphs of them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) tasks: u32,
-    /// What they take together: 1 is a CPU of capacity 1024 at its highest frequency
-    #[arg(long, value_name = "U", value_parser = utilisation)]
-    pub(crate) utilisation: f64,
-    /// How it is shared out among them
-    #[arg(long, value_enum, default_value = "randfixedsum")]
-    pub(crate) by: DeployBy,
-    /// The shortest period
-    #[arg(long, value_name = "US", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
-    pub(crate) shortest_us: u64,
-    /// The longest period; in between log-uniform
-    #[arg(long, value_name = "US", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
-    pub(crate) longest_us: u64,
-    /// Periods are whole multiples of it
-    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
-    pub(crate) step_us: u64,
-    /// Deadlines are drawn, too, between what a task needs at least and its period
-    #[arg(long)]
-    pub(crate) constrained: bool,
-    /// Each task is a graph of tasks that wait for each other
-    #[arg(long, value_enum, requires = "nodes")]
-    pub(crate) graph: Option<DeployGraph>,
-    /// Tasks of a graph
-    #[arg(long, value_name = "N", requires = "graph", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) nodes: Option<u32>,
-    /// How likely an edge is, in %
-    #[arg(long, value_name = "PERCENT", default_value_t = 30, requires = "graph", value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub(crate) edges: u8,
-    /// Layers of a graph
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "graph", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) layers: u32,
-    /// So many mutexes; half of the tasks hold one for up to a fifth of their work
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub(crate) resources: u32,
-    /// A kind of work of the platform's tables; repeated: each task does one of them
-    #[arg(long, value_name = "KIND")]
-    pub(crate) kind: Vec<String>,
-    /// The same seed draws the same set
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) written: Written,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct DeployConvert {
-    /// A task set (.json, .yml) or a system of PARTSim's (.yml)
-    #[arg(add = complete::anything())]
-    pub(crate) file: String,
-    /// How long PARTSim's tick is
-    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub(crate) tick_us: u64,
-    /// Of a system: the kind of work by which CPUs are compared (`capacity`) [default: its first]
-    #[arg(long, value_name = "KIND")]
-    pub(crate) plain: Option<String>,
-    /// Each task of a graph begins when its part of the deadline does, and is due when that is over
-    #[arg(long)]
-    pub(crate) slices: bool,
-    #[command(flatten)]
-    pub(crate) written: Written,
-}
-
-/// How a task set is written.
-#[derive(Args, Debug)]
-pub(crate) struct Written {
-    /// Under which policy its tasks run
-    #[arg(long, value_enum, default_value = "edf")]
-    pub(crate) scheduler: DeployPolicy,
-    /// First jobs come together, so long after the start; else each when its task first runs
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=3_600_000_000))]
-    pub(crate) together_us: Option<u64>,
-    /// Write to this file instead of standard output
-    #[arg(long, short, value_name = "FILE", value_parser = file)]
-    pub(crate) output: Option<PathBuf>,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeployPolicy {
-    /// SCHED_DEADLINE: its server, or what it needs
-    Edf,
-    /// SCHED_FIFO, the shortest period first
-    Rm,
-    /// SCHED_FIFO, the shortest deadline first
-    Dm,
-    /// SCHED_FIFO, one priority for all
-    Fifo,
-    /// SCHED_RR, one priority for all
-    Rr,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeployBy {
-    /// Stafford's: evenly over all that have this sum and none above 1
-    Randfixedsum,
-    /// UUniFast, drawn again where one is above 1
-    UunifastDiscard,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeployGraph {
-    /// An edge between any two
-    ErdosRenyi,
-    /// Edges from layer to layer
-    Layered,
-}
-
-fn utilisation(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(u) if u > 0.0 && u <= 1000.0 => Ok(u),
-        _ => Err("wanted a number above 0, such as 2.5".into()),
-    }
-}
-
-/// In 10⁻³.
-fn permille(text: &str) -> Result<u64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok((percent * 10.0).round() as u64),
-        _ => Err("wanted % from 0 to 1000, such as 2.5".into()),
-    }
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct DeployOptimise {
-    /// The graphs (.toml)
-    #[arg(add = complete::anything())]
-    pub(crate) file: String,
-    /// A built-in platform or a platform file
-    #[arg(long, short, value_name = "P", add = complete::platform())]
-    pub(crate) platform: String,
-    /// What is best: the least power, or of all with the least power the one with the largest least slack
-    #[arg(long, value_enum, default_value = "power")]
-    pub(crate) objective: DeployObjective,
-    /// With `--objective slack`: up to so many % more than the least power, for more slack
-    #[arg(long, value_name = "PERCENT", value_parser = permille)]
-    pub(crate) slack_power: Option<u64>,
-    /// Who looks for it
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) solver: DeploySolver,
-    /// Servers get so many % of what the nodes take at most
-    #[arg(long, value_name = "PERCENT", default_value_t = 105, value_parser = clap::value_parser!(u64).range(100..=1000))]
-    pub(crate) factor: u64,
-    /// Write what was found as a workload for `risetime run`
-    #[arg(long, value_name = "OUT.json", value_parser = file)]
-    pub(crate) workload: Option<PathBuf>,
-    /// In the workload, jobs take from so many to so many % of what they take at most, drawn for each
-    #[arg(long, value_name = "LOW-HIGH", requires = "workload", value_parser = percents)]
-    pub(crate) runs: Option<(u64, u64)>,
-    /// For what is drawn
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "runs")]
-    pub(crate) seed: u64,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeployObjective {
-    Power,
-    Slack,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeploySolver {
-    /// exact, for up to 12 nodes; else descent
-    Auto,
-    /// Deadlines by work, the largest node where it takes least, domains slower one by one
-    Greedy,
-    /// From there and from many other starts downhill
-    Descent,
-    /// Every deployment, but for those that cannot be the best
-    Exact,
-    /// Linear programs, solved by HiGHS (`cargo build --features highs`)
-    Highs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct DeployPlan {
-    /// What the tasks need (.toml), or a task set (.json, .yml)
-    #[arg(add = complete::anything())]
-    pub(crate) file: String,
-    /// A built-in platform or a platform file
-    #[arg(long, short, value_name = "P", add = complete::platform())]
-    pub(crate) platform: String,
-    /// How long PARTSim's tick is
-    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub(crate) tick_us: u64,
-    /// What runs the tasks that are guaranteed something
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) scheduler: DeployScheduler,
-    /// Which of the CPUs on which a task fits: the first, the fullest, the emptiest
-    #[arg(long, value_enum, default_value = "worst")]
-    pub(crate) fit: DeployFit,
-    /// All of them as a real-time group on one CPU, under the least deadline server of that period
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(100..=4_194_304))]
-    pub(crate) server_period_us: Option<u64>,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeployScheduler {
-    /// Deadlines if all fit so, else priorities by deadline
-    Auto,
-    /// SCHED_DEADLINE, a CPU each
-    Edf,
-    /// SCHED_FIFO, the shortest period first
-    Rm,
-    /// SCHED_FIFO, the shortest deadline first
-    Dm,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeployFit {
-    First,
-    Best,
-    Worst,
 }
 
 #[derive(Args, Debug)]

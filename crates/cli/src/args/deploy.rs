@@ -1,0 +1,233 @@
+//! What `risetime deploy` takes.
+
+use super::values::{file, percents, permille, utilisation};
+use crate::complete;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Deploy {
+    /// Partition tasks onto CPUs, and print masks and attributes; exit code 1: not all of them fit
+    #[command(
+        after_long_help = "Example:\n  risetime deploy plan robot.toml --platform rpi4\n      what a file says, and by which rules: docs/deploy.md"
+    )]
+    Plan(Plan),
+    /// Draw a task set by a seed, as rt-app JSON: one for `run --workload`, `plan` or a real kernel
+    #[command(
+        after_long_help = "Examples:\n  risetime deploy draw --tasks 8 --utilisation 2.5 --seed 7 > set.json\n  risetime deploy draw --tasks 2 --utilisation 1.2 --graph layered --nodes 6 --output graphs.json\n      how, and after whom: docs/task-sets.md"
+    )]
+    Draw(Draw),
+    /// Read a task set (rt-app JSON, PARTSim's YAML) and write it as rt-app JSON under a policy; a system file of PARTSim: as a
+    /// platform
+    #[command(
+        after_long_help = "Examples:\n  risetime deploy convert taskset.yml --scheduler rm > set.json\n  risetime deploy convert system.yml > my-soc.toml\n      what is read, and what of it has no effect: docs/task-sets.md"
+    )]
+    Convert(Convert),
+    /// Put graphs of real-time functions on CPUs, frequencies and devices at the least power; exit code 1: none was found
+    #[command(
+        after_long_help = "Example:\n  risetime deploy optimise vision.toml --platform odroid-xu4 --objective slack --workload vision.json\n      what a file says, and which program is solved: docs/optimiser.md"
+    )]
+    Optimise(Optimise),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Draw {
+    /// So many tasks, or graphs of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) tasks: u32,
+    /// What they take together: 1 is a CPU of capacity 1024 at its highest frequency
+    #[arg(long, value_name = "U", value_parser = utilisation)]
+    pub(crate) utilisation: f64,
+    /// How it is shared out among them
+    #[arg(long, value_enum, default_value = "randfixedsum")]
+    pub(crate) by: By,
+    /// The shortest period
+    #[arg(long, value_name = "US", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    pub(crate) shortest_us: u64,
+    /// The longest period; in between log-uniform
+    #[arg(long, value_name = "US", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    pub(crate) longest_us: u64,
+    /// Periods are whole multiples of it
+    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    pub(crate) step_us: u64,
+    /// Deadlines are drawn, too, between what a task needs at least and its period
+    #[arg(long)]
+    pub(crate) constrained: bool,
+    /// Each task is a graph of tasks that wait for each other
+    #[arg(long, value_enum, requires = "nodes")]
+    pub(crate) graph: Option<Graph>,
+    /// Tasks of a graph
+    #[arg(long, value_name = "N", requires = "graph", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) nodes: Option<u32>,
+    /// How likely an edge is, in %
+    #[arg(long, value_name = "PERCENT", default_value_t = 30, requires = "graph", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) edges: u8,
+    /// Layers of a graph
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "graph", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) layers: u32,
+    /// So many mutexes; half of the tasks hold one for up to a fifth of their work
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) resources: u32,
+    /// A kind of work of the platform's tables; repeated: each task does one of them
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Vec<String>,
+    /// The same seed draws the same set
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) written: Written,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Convert {
+    /// A task set (.json, .yml) or a system of PARTSim's (.yml)
+    #[arg(add = complete::anything())]
+    pub(crate) file: String,
+    /// How long PARTSim's tick is
+    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) tick_us: u64,
+    /// Of a system: the kind of work by which CPUs are compared (`capacity`) [default: its first]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) plain: Option<String>,
+    /// Each task of a graph begins when its part of the deadline does, and is due when that is over
+    #[arg(long)]
+    pub(crate) slices: bool,
+    #[command(flatten)]
+    pub(crate) written: Written,
+}
+
+/// How a task set is written.
+#[derive(Args, Debug)]
+pub(crate) struct Written {
+    /// Under which policy its tasks run
+    #[arg(long, value_enum, default_value = "edf")]
+    pub(crate) scheduler: Policy,
+    /// First jobs come together, so long after the start; else each when its task first runs
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=3_600_000_000))]
+    pub(crate) together_us: Option<u64>,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE", value_parser = file)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// SCHED_DEADLINE: its server, or what it needs
+    Edf,
+    /// SCHED_FIFO, the shortest period first
+    Rm,
+    /// SCHED_FIFO, the shortest deadline first
+    Dm,
+    /// SCHED_FIFO, one priority for all
+    Fifo,
+    /// SCHED_RR, one priority for all
+    Rr,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Stafford's: evenly over all that have this sum and none above 1
+    Randfixedsum,
+    /// UUniFast, drawn again where one is above 1
+    UunifastDiscard,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Graph {
+    /// An edge between any two
+    ErdosRenyi,
+    /// Edges from layer to layer
+    Layered,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Optimise {
+    /// The graphs (.toml)
+    #[arg(add = complete::anything())]
+    pub(crate) file: String,
+    /// A built-in platform or a platform file
+    #[arg(long, short, value_name = "P", add = complete::platform())]
+    pub(crate) platform: String,
+    /// What is best: the least power, or of all with the least power the one with the largest least slack
+    #[arg(long, value_enum, default_value = "power")]
+    pub(crate) objective: Objective,
+    /// With `--objective slack`: up to so many % more than the least power, for more slack
+    #[arg(long, value_name = "PERCENT", value_parser = permille)]
+    pub(crate) slack_power: Option<u64>,
+    /// Who looks for it
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) solver: Solver,
+    /// Servers get so many % of what the nodes take at most
+    #[arg(long, value_name = "PERCENT", default_value_t = 105, value_parser = clap::value_parser!(u64).range(100..=1000))]
+    pub(crate) factor: u64,
+    /// Write what was found as a workload for `risetime run`
+    #[arg(long, value_name = "OUT.json", value_parser = file)]
+    pub(crate) workload: Option<PathBuf>,
+    /// In the workload, jobs take from so many to so many % of what they take at most, drawn for each
+    #[arg(long, value_name = "LOW-HIGH", requires = "workload", value_parser = percents)]
+    pub(crate) runs: Option<(u64, u64)>,
+    /// For what is drawn
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "runs")]
+    pub(crate) seed: u64,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Objective {
+    Power,
+    Slack,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Solver {
+    /// exact, for up to 12 nodes; else descent
+    Auto,
+    /// Deadlines by work, the largest node where it takes least, domains slower one by one
+    Greedy,
+    /// From there and from many other starts downhill
+    Descent,
+    /// Every deployment, but for those that cannot be the best
+    Exact,
+    /// Linear programs, solved by HiGHS (`cargo build --features highs`)
+    Highs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Plan {
+    /// What the tasks need (.toml), or a task set (.json, .yml)
+    #[arg(add = complete::anything())]
+    pub(crate) file: String,
+    /// A built-in platform or a platform file
+    #[arg(long, short, value_name = "P", add = complete::platform())]
+    pub(crate) platform: String,
+    /// How long PARTSim's tick is
+    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) tick_us: u64,
+    /// What runs the tasks that are guaranteed something
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) scheduler: Scheduler,
+    /// Which of the CPUs on which a task fits: the first, the fullest, the emptiest
+    #[arg(long, value_enum, default_value = "worst")]
+    pub(crate) fit: Fit,
+    /// All of them as a real-time group on one CPU, under the least deadline server of that period
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(100..=4_194_304))]
+    pub(crate) server_period_us: Option<u64>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheduler {
+    /// Deadlines if all fit so, else priorities by deadline
+    Auto,
+    /// SCHED_DEADLINE, a CPU each
+    Edf,
+    /// SCHED_FIFO, the shortest period first
+    Rm,
+    /// SCHED_FIFO, the shortest deadline first
+    Dm,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    First,
+    Best,
+    Worst,
+}

@@ -1,0 +1,121 @@
+//! What a word of the command line says, and what was wanted in place of one that says nothing.
+
+use super::{Picture, StartUtils};
+use clap::builder::RangedU64ValueParser;
+use risetime_analysis::explain::Over;
+use risetime_kernel::units::Span;
+use risetime_model::parse_micros;
+use risetime_model::policy::parse_setting;
+use risetime_model::settings::Value;
+use risetime_model::workload::Change;
+use risetime_sim::cause::{CAUSES, Cause};
+use std::path::PathBuf;
+
+pub(super) fn utilisation(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(u) if u > 0.0 && u <= 1000.0 => Ok(u),
+        _ => Err("wanted a number above 0, such as 2.5".into()),
+    }
+}
+
+/// In 10⁻³.
+pub(super) fn permille(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok((percent * 10.0).round() as u64),
+        _ => Err("wanted % from 0 to 1000, such as 2.5".into()),
+    }
+}
+
+/// A file to write; `-` is what others call standard output, which has what is printed.
+pub(super) fn file(name: &str) -> Result<PathBuf, String> {
+    match name {
+        "-" => {
+            Err("wanted a file's name: standard output has what is printed; ./- is a file".into())
+        }
+        name => Ok(name.into()),
+    }
+}
+
+/// `LOW-HIGH` in %.
+pub(super) fn percents(text: &str) -> Result<(u64, u64), String> {
+    let wanted =
+        || "wanted two whole numbers from 1 to 1000, the lower one first: 60-100".to_string();
+    let number = |s: &str| s.parse().ok().filter(|n| (1..=1000).contains(n)).ok_or_else(wanted);
+    let (low, high) = text.split_once('-').ok_or_else(wanted)?;
+    let (low, high) = (number(low)?, number(high)?);
+    if low <= high { Ok((low, high)) } else { Err(wanted()) }
+}
+
+pub(super) fn picture(name: &str) -> Result<Picture, String> {
+    let path = PathBuf::from(name);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("svg") => Ok(Picture { path, png: false }),
+        Some("png") => Ok(Picture { path, png: true }),
+        _ => Err("wanted a name that ends in .svg or .png".into()),
+    }
+}
+
+pub(super) fn hz() -> RangedU64ValueParser<u32> {
+    let (low, high) = risetime_model::platform::HZ;
+    RangedU64ValueParser::new().range(u64::from(low)..=u64::from(high))
+}
+
+/// Which activations or jobs.
+pub(super) fn over(text: &str) -> Result<Over, String> {
+    let wrong = || format!("found `{text}`, wanted all, worst, worst:5 (%), or a number from 0");
+    match text.split_once(':') {
+        None if text == "all" => Ok(Over::All),
+        None if text == "worst" => Ok(Over::Worst(0.01)),
+        None => text.parse().map(Over::One).map_err(|_| wrong()),
+        Some(("worst", percent)) => match percent.trim_end_matches('%').parse::<f64>() {
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Over::Worst(percent / 100.0)),
+            _ => Err(wrong()),
+        },
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// A time to be simulated.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| (0.0..=1e9).contains(s));
+    seconds.ok_or_else(|| format!("found `{text}`, wanted seconds, 0 to 1e9"))
+}
+
+pub(super) fn start_utils(text: &str) -> Result<StartUtils, String> {
+    if text == "own" {
+        return Ok(StartUtils(Vec::new()));
+    }
+    let util = |part: &str| match part.trim().parse() {
+        Ok(util) if util <= 1024 => Ok(util),
+        _ => Err(format!("found `{part}`, wanted utils from 0 to 1024 with commas, or own")),
+    };
+    let mut utils: Vec<u64> = text.split(',').map(util).collect::<Result<_, _>>()?;
+    utils.sort_unstable();
+    utils.dedup();
+    if utils.len() > 64 { Err("wanted at most 64".into()) } else { Ok(StartUtils(utils)) }
+}
+
+pub(super) fn cause(text: &str) -> Result<Cause, String> {
+    Cause::named(text).ok_or_else(|| {
+        let known: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
+        format!("unknown cause, wanted one of {}", known.join(", "))
+    })
+}
+
+pub(super) fn phase(text: &str) -> Result<Span, String> {
+    let span = parse_micros(text).filter(|phase| *phase <= MAX_PHASE);
+    span.ok_or_else(|| "wanted µs from 0 to 60000000, with at most 3 decimals".into())
+}
+
+/// The latest start, as a minute.
+const MAX_PHASE: Span = Span::from_ms(60_000);
+
+pub(super) fn change(text: &str) -> Result<Change, String> {
+    let parts = text.split_once('=').filter(|(key, value)| key.contains('.') && !value.is_empty());
+    let (key, value) = parts.ok_or("wanted TASK.KEY=VALUE, as in ui.util_min=512")?;
+    Ok(Change { key: key.into(), value: value.into() })
+}
+
+pub(super) fn setting(text: &str) -> Result<(String, Value), String> {
+    parse_setting(text, text).map_err(|e| e.what)
+}
