@@ -411,16 +411,18 @@ fn under_way<'e>(
     })
 }
 
-/// The places of both tasks and of the runqueue that are told with the switch `i`, right behind it.
+/// The places of both tasks and of the runqueue that are told with the switch `i`: both are looked at by
+/// `sched_switch`, and which of the two is told first is a kernel's own (up to 6.12 the places, later the switch).
+/// The clock that they are of stood still when the switch began.
 pub(super) fn told_with(
     events: &[(Instant, Event<'static>)],
     i: usize,
 ) -> impl Iterator<Item = usize> {
-    /// A probe's time after the event's.
-    const NEXT: Span = Span::from_us(10);
+    /// From one to the other.
+    const NEXT: Span = Span::from_us(20);
     let (at, event) = &events[i];
-    let belongs = move |e: &(Instant, Event<'_>)| match (event, &e.1) {
-        _ if e.0.since(*at) > NEXT => false,
+    let belongs = move |j: &usize| match (event, &events[*j].1) {
+        _ if events[*j].0.max(*at).since(events[*j].0.min(*at)) > NEXT => false,
         (Event::Switch { prev, next, .. }, Event::Entity { task, .. }) => {
             prev.is_some_and(|(prev, _)| prev == *task) || *next == Some(*task)
         }
@@ -430,7 +432,8 @@ pub(super) fn told_with(
         ) => c == cpu,
         _ => false,
     };
-    (i + 1..events.len()).take_while(move |j| belongs(&events[*j]))
+    let before = (0..i).rev().take_while(belongs).count();
+    (i - before..i).chain((i + 1..events.len()).take_while(belongs))
 }
 
 /// Of each event of the trace at which a task goes to sleep, by its index: when that task wakes.

@@ -104,10 +104,21 @@ impl Follower<'_, '_> {
         if !m.is_fair(task) {
             return;
         }
+        // Who is none of the workload's has asked for a slice of its own if it has another than the base slice.
+        let of_workload = there.index() < self.experiment.workload.tasks.len();
+        let asks = (!of_workload && place.slice != 0)
+            .then(|| Some(place.slice).filter(|slice| *slice != m.base_slice.0));
         if m.fair_entity(cpu, task).is_some() {
+            if let Some(asks) = asks {
+                self.simulation.k.rq(cpu).queue_mut(group).set_slice(task, asks);
+            }
             return self.stands((cpu, group), task.into(), place, Of::Task(there));
         }
-        if let Some(off) = m.task_mut(task).entity.as_mut().and_then(|e| keeps(e, place)) {
+        let Some(entity) = m.task_mut(task).entity.as_mut() else { return };
+        if let Some(asks) = asks {
+            entity.request_slice(asks);
+        }
+        if let Some(off) = keeps(entity, place) {
             self.compare("vlag", Of::Task(there), off.0, off.1);
         }
     }
