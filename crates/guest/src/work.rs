@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Work is never counted in loops: under QEMU the vCPUs share one rate of instructions, and a
-//! fixed clock does not slow the code down. CPU time is CLOCK_THREAD_CPUTIME_ID. Reading that
-//! clock makes the kernel notice a slice that is over, which otherwise waits for the tick, so a
-//! long piece of work goes by CLOCK_MONOTONIC less the time that the task waited for a CPU
-//! (`run_delay` of `schedstat`). It is set right by the CPU-time clock when the next one begins:
-//! read at its end, the clock would let others in before the task has fallen asleep.
+//! fixed clock does not slow the code down. CPU time is CLOCK_THREAD_CPUTIME_ID; but reading that
+//! clock makes the kernel notice a slice that is over (`update_curr`), which otherwise waits for the tick: whoever
+//! reads it in the middle of its work, or between two pieces, lets others in that no program without clocks would. So
+//! it is read where the thread has just been given a CPU, and CLOCK_MONOTONIC stands for it until the next time
+//! ([`CpuTime`]).
 //!
 //! The frequency is `scaling_cur_freq` of the CPU's policy, read every 100 µs. Error: where the
 //! speed changes while the task was switched off (a migration; a frequency change by schedutil's
@@ -38,8 +38,6 @@ const FULL: u64 = 1 << SHIFT;
 const SHIFT: u32 = 20;
 /// The speed is looked at this often.
 const CHUNK: u64 = 100_000;
-/// Work that takes longer is measured without the CPU-time clock.
-const LONG: u64 = 1_000_000;
 /// Rounds of [`burn`] between two turns: some 20 µs under QEMU.
 const TURN: u32 = 2_000;
 /// For less work than this the speed is not looked at: that would take longer.
@@ -126,11 +124,50 @@ fn number(file: &File) -> Option<u64> {
     Some(digits.fold(0, |n, d| n * 10 + u64::from(d - b'0')))
 }
 
+/// The CPU time of the calling thread, without letting the kernel know.
+///
+/// ```text
+/// schedstat   … how often it was given a CPU   the same as when the clock was read: clock + CLOCK_MONOTONIC since then
+///                                              more: the clock is read, at most a chunk after that
+/// ```
+///
+/// Errors: interrupts count, where the kernel does not count them as the task's, until it is given a CPU again.
+struct CpuTime {
+    /// `None`: the kernel does not say.
+    schedstat: Option<File>,
+    given: u64,
+    mono: u64,
+    clock: u64,
+}
+
+impl CpuTime {
+    fn new() -> CpuTime {
+        let file = File::open("/proc/thread-self/schedstat").ok();
+        // All zeros: it does not keep count.
+        let schedstat = file.filter(|file| times_given(file).is_some_and(|given| given > 0));
+        CpuTime { schedstat, given: 0, mono: 0, clock: 0 }
+    }
+
+    fn now(&mut self) -> u64 {
+        // In this order: who is switched off in between has been given a CPU once more.
+        let mono = sys::mono();
+        let given = self.schedstat.as_ref().and_then(times_given);
+        match given {
+            Some(given) if given == self.given => self.clock + (mono - self.mono),
+            _ => {
+                self.given = given.unwrap_or(0);
+                self.clock = sys::thread_cpu();
+                self.mono = sys::mono();
+                self.clock
+            }
+        }
+    }
+}
+
 /// Does the work of one thread.
 pub(crate) struct Worker<'a> {
     speeds: &'a Speeds,
-    /// The thread's `schedstat`; opened when it is first needed.
-    schedstat: Option<Option<File>>,
+    time: CpuTime,
     /// CPU time up to which this thread's time has been accounted for.
     accounted: u64,
     /// The speed when it was last looked at.
@@ -148,8 +185,9 @@ struct Spun {
 impl<'a> Worker<'a> {
     /// For the calling thread, whose time counts from here.
     pub(crate) fn new(speeds: &'a Speeds) -> Worker<'a> {
-        let speed = speeds.of(sys::current_cpu());
-        Worker { speeds, schedstat: None, accounted: sys::thread_cpu(), speed }
+        let (speed, mut time) = (speeds.of(sys::current_cpu()), CpuTime::new());
+        let accounted = time.now();
+        Worker { speeds, time, accounted, speed }
     }
 
     /// Works as long as capacity 1024 at top frequency would take `ns` for.
@@ -159,67 +197,30 @@ impl<'a> Worker<'a> {
             self.speed = self.speeds.of(sys::current_cpu());
         }
         let mut from = Reading { cpu_time: self.accounted, speed: self.speed };
-        let (mut done, mut clock) = (0, self.accounted);
         // What was spent on sleeping and waking counts.
-        self.short(target, &mut done, &mut from, &mut clock);
-        (self.accounted, self.speed) = (clock, from.speed);
-    }
-
-    /// Counts by the CPU-time clock; hands long stretches over to [`Worker::long`].
-    fn short(&mut self, target: i128, done: &mut i128, from: &mut Reading, clock: &mut u64) {
-        let mut most = MAX_CREDIT;
+        let (mut done, mut most) = (0, MAX_CREDIT);
+        from.until(self.time.now(), &mut done);
         loop {
-            let now = sys::thread_cpu();
-            from.until(now, done);
-            *clock = now;
-            let left = from.time_for(target - *done);
+            let left = from.time_for(target - done);
             if left == 0 {
-                *clock -= (((*done - target) / i128::from(from.speed)) as u64).min(most);
+                let over = ((done - target) / i128::from(from.speed)) as u64;
+                (self.accounted, self.speed) = (from.cpu_time - over.min(most), from.speed);
                 return;
             }
             most = u64::MAX;
-            if left > LONG && self.waited().is_some() {
-                self.long(target, done, from);
-                *clock = from.cpu_time;
-                if *done >= target {
-                    *clock -= ((*done - target) / i128::from(from.speed)) as u64;
-                    return;
-                }
-            } else {
-                spin_until(sys::mono() + left.min(CHUNK));
-                if left > CHUNK {
-                    from.speed = self.speeds.of(sys::current_cpu());
-                }
+            let start = sys::mono();
+            let spun = spin_until(start + left.min(CHUNK));
+            let now = self.time.now();
+            if left <= CHUNK {
+                from.until(now, &mut done);
+                continue;
             }
-        }
-    }
-
-    /// Counts by wall-clock time less waiting time until about `target` is done.
-    fn long(&mut self, target: i128, done: &mut i128, from: &mut Reading) {
-        let start = sys::thread_cpu();
-        let mut now = sys::mono();
-        let Some(mut waited) = self.waited() else { return };
-        from.until(start, done);
-        while *done < target {
-            let left = from.time_for(target - *done).min(CHUNK);
-            let spun = spin_until(now + left);
-            let Some(total) = self.waited() else { break };
             let speed = self.speeds.of(sys::current_cpu());
-            let chunk = Chunk { start: now, end: spun.now, waited: total - waited, gap: spun.gap };
-            *done += chunk.done(from.speed, speed) as i128;
-            from.cpu_time += chunk.ran();
-            (now, waited, from.speed) = (spun.now, total, speed);
+            let ran = i128::from(now) - i128::from(from.cpu_time);
+            let chunk = Chunk { start, end: spun.now, ran, gap: spun.gap };
+            done += chunk.done(from.speed, speed);
+            from = Reading { cpu_time: now, speed };
         }
-    }
-
-    /// How long this thread has waited for a CPU in its life; `None`: the kernel does not say.
-    fn waited(&mut self) -> Option<u64> {
-        let file = self.schedstat.get_or_insert_with(|| {
-            let file = File::open("/proc/thread-self/schedstat").ok()?;
-            // All zeros: it does not keep count.
-            number(&file).filter(|ran| *ran > 0).map(|_| file)
-        });
-        second_number(file.as_ref()?)
     }
 
     /// Runs until CLOCK_MONOTONIC reads `at`. Does not count as work.
@@ -227,14 +228,14 @@ impl<'a> Worker<'a> {
         if sys::mono() < at {
             spin_until(at);
         }
-        self.accounted = sys::thread_cpu();
+        self.accounted = self.time.now();
     }
 
     /// Has a CPU for `ns`, at whatever speed; what was spent on sleeping and waking counts.
     pub(crate) fn busy(&mut self, ns: u64) {
         let end = self.accounted.saturating_add(ns);
         loop {
-            let now = sys::thread_cpu();
+            let now = self.time.now();
             if now >= end {
                 self.accounted = now - (now - end).min(MAX_CREDIT);
                 return;
@@ -252,10 +253,11 @@ impl<'a> Worker<'a> {
     }
 }
 
-fn second_number(file: &File) -> Option<u64> {
+/// How often the thread of this `schedstat` has been given a CPU: the third number.
+fn times_given(schedstat: &File) -> Option<u64> {
     let mut text = [0; 64];
-    let len = file.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..len]).ok()?.split(' ').nth(1)?.parse().ok()
+    let len = schedstat.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..len]).ok()?.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -265,8 +267,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// The CPU-time clock reads `now`: `done` follows. A long piece of work has estimated the clock,
-    /// and may have been ahead of it: then there is more to do than was asked for.
+    /// The CPU-time clock reads `now`: `done` follows. Before it was estimated, which may have been ahead of it: then
+    /// there is more to do than was asked for.
     fn until(&mut self, now: u64, done: &mut i128) {
         let ran = i128::from(now) - i128::from(self.cpu_time);
         *done += ran * i128::from(self.speed);
@@ -284,26 +286,22 @@ impl Reading {
 struct Chunk {
     start: u64,
     end: u64,
-    /// Time of it spent waiting for a CPU.
-    waited: u64,
+    /// CPU time that passed in it.
+    ran: i128,
     /// When the longest gap began.
     gap: u64,
 }
 
 impl Chunk {
-    fn ran(&self) -> u64 {
-        (self.end - self.start).saturating_sub(self.waited)
-    }
-
     /// What was done in it, if the speed was first `before` and in the end `after`.
-    fn done(&self, before: u64, after: u64) -> u128 {
-        let ran = self.ran();
-        let first = match self.waited {
-            _ if before == after => ran,
-            0 => ran / 2,
-            _ => (self.gap - self.start).min(ran),
+    fn done(&self, before: u64, after: u64) -> i128 {
+        let switched_off = i128::from(self.end - self.start) > self.ran;
+        let first = match switched_off {
+            _ if before == after => self.ran,
+            false => self.ran / 2,
+            true => i128::from(self.gap - self.start).min(self.ran),
         };
-        u128::from(first) * u128::from(before) + u128::from(ran - first) * u128::from(after)
+        first * i128::from(before) + (self.ran - first) * i128::from(after)
     }
 }
 
@@ -356,12 +354,12 @@ mod tests {
 
     #[test]
     fn a_change_of_speed_is_put_where_the_task_was_off() {
-        let chunk = |waited, gap| Chunk { start: 1000, end: 1100, waited, gap };
-        assert_eq!(chunk(0, 1000).done(3, 3), 300);
-        assert_eq!(chunk(0, 1000).done(2, 4), 50 * 2 + 50 * 4, "unknown: in the middle");
-        assert_eq!(chunk(10, 1030).done(2, 4), 30 * 2 + 60 * 4);
-        assert_eq!(chunk(10, 1099).done(2, 4), 90 * 2, "never more than it ran");
-        assert_eq!(chunk(500, 1000).done(2, 4), 0, "clocks that disagree");
+        let chunk = |ran, gap| Chunk { start: 1000, end: 1100, ran, gap };
+        assert_eq!(chunk(100, 1000).done(3, 3), 300);
+        assert_eq!(chunk(102, 1000).done(2, 4), 51 * 2 + 51 * 4, "unknown: in the middle");
+        assert_eq!(chunk(90, 1030).done(2, 4), 30 * 2 + 60 * 4);
+        assert_eq!(chunk(90, 1099).done(2, 4), 90 * 2, "never more than it ran");
+        assert_eq!(chunk(-5, 1000).done(2, 2), -10, "it was estimated too high before");
     }
 
     /// Ends the competition, also where the test fails.
@@ -398,14 +396,14 @@ mod tests {
             let mut all = Vec::new();
             while all.len() < 50 {
                 let mut worker = Worker::new(&speeds);
-                let (start, before) = (sys::thread_cpu(), worker.waited());
+                let (start, before) = (sys::thread_cpu(), sys::mono());
                 for ns in [20_000, 5_000_000, 100_000, 15_000_000, 1_000] {
                     worker.run(ns);
                 }
-                let off = (sys::thread_cpu() - start).abs_diff(2 * 20_121_000);
-                // Where the kernel does not say how long it waited, nothing counts by that either.
-                let waited = before.zip(worker.waited()).map(|(before, after)| after - before);
-                if off < 400_000 && waited.is_none_or(|ns| ns > 1_000_000) {
+                let ran = sys::thread_cpu() - start;
+                let off = ran.abs_diff(2 * 20_121_000);
+                let waited = sys::mono() - before - ran;
+                if off < 400_000 && waited > 1_000_000 {
                     return;
                 }
                 all.push((off, waited));
