@@ -30,7 +30,7 @@ use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
 use crate::work::{Speeds, Worker, policy_dir};
 use risetime_job::job::{Attr, Job, Task, event_text};
-use risetime_job::mark::{JobMark, Marks};
+use risetime_job::mark::JobMark;
 use risetime_job::{Event, MAX_FORKS, Policy};
 use risetime_kernel::units::{Span, Util};
 use std::io;
@@ -93,6 +93,8 @@ pub(crate) struct Done {
     pub(crate) tracer: &'static Option<Tracer>,
     /// Time 0 on CLOCK_MONOTONIC.
     pub(crate) start: u64,
+    /// A tick, by the same clock.
+    pub(crate) tick: Option<u64>,
     /// Thread ids; 0: never ran.
     pub(crate) pids: Vec<i32>,
     /// Tasks that were forked: whose, and their thread ids.
@@ -136,10 +138,8 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     if let Some(t) = &shared.tracer {
         t.end_of_before();
     }
-    if job.tasks.iter().any(|task| Marks::of(task).is_some()) {
-        // What lies between the two clocks; the least of them is within a µs or two.
-        (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
-    }
+    // What lies between the two clocks; the least of them is within a µs or two.
+    (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
     hotplug::plan(job, shared.clamps, start)?;
     sys::sleep_until(start);
@@ -159,6 +159,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     mark(shared, "rt end");
     sys::sleep_until(start + job.duration_ns + job.linger_ns);
     trace(false)?;
+    let tick = sys::a_tick();
     let mut failures =
         std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));
     failures.extend(hotplug::restore(job));
@@ -169,7 +170,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         .iter()
         .map(|own| std::mem::take(&mut *own.lock().unwrap_or_else(|e| e.into_inner())));
     let marks = marks.collect();
-    Ok(Done { tracer: &shared.tracer, start, pids, forks, marks, failures })
+    Ok(Done { tracer: &shared.tracer, start, tick, pids, forks, marks, failures })
 }
 
 /// This thread's own attributes.

@@ -169,6 +169,9 @@ fn write_answer<W: Write>(out: W, done: &experiment::Done, mut values: String) -
         tracer.collect(&mut out, &mut values)?;
     }
     values.push_str(&value_line("start_ns", &done.start.to_string()));
+    if let Some(tick) = done.tick {
+        values.push_str(&value_line("a_tick", &tick.to_string()));
+    }
     for (i, pid) in done.pids.iter().enumerate() {
         values.push_str(&value_line(&format!("task.{i}.pid"), &pid.to_string()));
     }

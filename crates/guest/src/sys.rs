@@ -38,6 +38,27 @@ pub(crate) fn tick() -> u64 {
     ns(clock_getres(ClockId::MonotonicCoarse)).max(1)
 }
 
+/// CLOCK_MONOTONIC at some tick of the last seconds: the coarse clock is set by ticks, and by CPUs that leave idle, so it
+/// is looked at as this thread keeps its CPU busy. `None`: its steps are no whole ticks apart, by more than 20 µs.
+pub(crate) fn a_tick() -> Option<u64> {
+    const STEPS: usize = 4;
+    const NEAR: u64 = 20_000;
+    let coarse = || ns(clock_gettime(ClockId::MonotonicCoarse));
+    let (tick, until) = (tick(), mono() + 100 * tick());
+    let mut steps = vec![coarse()];
+    while steps.len() <= STEPS && mono() < until {
+        let now = coarse();
+        if steps.last() != Some(&now) {
+            steps.push(now);
+        }
+    }
+    // The first may be of an idle CPU.
+    let [_, first, others @ ..] = &steps[..] else { return None };
+    let apart = |at: &u64| (at - first) % tick;
+    let whole = others.iter().map(apart).all(|rest| rest.min(tick - rest) < NEAR);
+    (whole && steps.len() > STEPS).then_some(*first)
+}
+
 /// Lets this process have so many files open.
 ///
 /// Errors: it may not.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `error` | why the agent gave up; the others may then be missing |
 //! | `lacks` | the same, where it is something that this kernel was built without |
-//! | `values` | `KEY VALUE` lines, both escaped as in a job: every `set` and `read` path with what is there now (an error of the system as `!` and its text), `release` (`uname -r`), `version`, `probe NAME` / `event NAME` / `module NAME` with what failed, `task.N.pid` (forked tasks follow in the order of their forks, with `task.N.fork`, the number of the task they copy), `lost.CPU` (overruns), `clock` |
+//! | `values` | `KEY VALUE` lines, both escaped as in a job: every `set` and `read` path with what is there now (an error of the system as `!` and its text), `release` (`uname -r`), `version`, `probe NAME` / `event NAME` / `module NAME` with what failed, `task.N.pid` (forked tasks follow in the order of their forks, with `task.N.fork`, the number of the task they copy), `lost.CPU` (overruns), `clock`, `a_tick` (CLOCK_MONOTONIC in ns at one of the ticks, whose grid it tells; not always there) |
 //! | `format SYSTEM/EVENT` | tracefs `format` file of each enabled event (and of `ftrace/print`) |
 //! | `header_page` | tracefs `events/header_page` |
 //! | `marks TASK` | what came up about the jobs of a task: CLOCK_MONOTONIC in ns and the numbers of a [`JobMark`](crate::mark::JobMark), a line each |

@@ -146,6 +146,7 @@ mod tests {
                 idle: Vec::new(),
                 balance: Vec::new(),
                 periods: Vec::new(),
+                tick: None,
                 jobs: Vec::new(),
                 task_groups: Vec::new(),
                 groups: Vec::new(),

@@ -37,6 +37,8 @@ pub struct Header {
     pub balance: Vec<BalanceMemory>,
     /// Where the periods of task groups with a quota end, where that is known.
     pub periods: Vec<PeriodMemory>,
+    /// A tick came then, from time 0 of the trace; the others are whole ticks away. `None`: nobody knows.
+    pub tick: Option<Instant>,
     /// The task groups in which the workload's tasks are created, by their places in it; "" is the root.
     pub task_groups: Vec<String>,
     /// All task groups by their numbers ([`GroupId`]); the first one is the root, "".
@@ -124,6 +126,7 @@ pub(crate) mod tests {
             idle: Vec::new(),
             balance: Vec::new(),
             periods: Vec::new(),
+            tick: None,
             jobs: Vec::new(),
             task_groups: Vec::new(),
             groups: Vec::new(),

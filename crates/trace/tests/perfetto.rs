@@ -53,6 +53,7 @@ fn header() -> Header {
         idle: Vec::new(),
         balance: Vec::new(),
         periods: Vec::new(),
+        tick: None,
         jobs: Vec::new(),
         task_groups: Vec::new(),
         groups: Vec::new(),

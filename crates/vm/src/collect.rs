@@ -56,6 +56,8 @@ pub(crate) struct Trace<'a> {
     pub(crate) lost: Vec<String>,
     start: u64,
     end: u64,
+    /// A tick, from the start.
+    pub(crate) tick: Option<Instant>,
 }
 
 /// One event of the kernel.
@@ -319,7 +321,8 @@ impl<'a> Trace<'a> {
                 events.extend(told.into_iter().flatten().map(|told| (r.at, cpu, Raw::Told(told))));
             }
         }
-        let noted = job_marks(answer, &events)?;
+        let ahead = ahead_of_mono(&events);
+        let noted = ahead.map_or(Ok(Vec::new()), |ahead| job_marks(answer, ahead))?;
         events.extend(noted);
         // Stable: events of one CPU at one time stay in their order.
         events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
@@ -328,8 +331,12 @@ impl<'a> Trace<'a> {
             Raw::Told(told) => Some((*cpu, Choice::Told(told))),
             _ => None,
         }));
-        let hz = answer.values().into_iter().find(|(key, _)| key == "hz");
-        if let Some(hz) = hz.and_then(|(_, hz)| hz.parse::<u64>().ok()).filter(|hz| *hz > 0) {
+        let values = answer.values();
+        let number = |name: &str| {
+            let value = values.iter().find(|(key, _)| key == name);
+            value.and_then(|(_, n)| n.parse::<u64>().ok())
+        };
+        if let Some(hz) = number("hz").filter(|hz| *hz > 0) {
             let looks = events.iter_mut().filter_map(|(at, _, raw)| match raw {
                 Raw::Capacity { due, .. } | Raw::Told(Told::Look { due, .. }) => Some((*at, due)),
                 _ => None,
@@ -344,17 +351,14 @@ impl<'a> Trace<'a> {
                 .ok_or_else(|| format!("the trace has no mark `{text}`"))
         };
         let (start, end) = (mark("rt start")?, mark("rt end")?);
-        Ok(Trace { events, lost, start, end })
+        let tick = number("a_tick").zip(ahead).map(|(mono, ahead)| mono.wrapping_add_signed(ahead));
+        let tick = tick.and_then(|at| at.checked_sub(start)).map(Instant);
+        Ok(Trace { events, lost, start, end, tick })
     }
 }
 
-/// What tasks noted of their jobs, by the trace's clock: a mark in the trace says what CLOCK_MONOTONIC was just before.
-///
-/// Errors: a section that is not understood.
-fn job_marks<'a>(
-    answer: &Answer<'a>,
-    events: &[(u64, u32, Raw<'a>)],
-) -> Result<Vec<(u64, u32, Raw<'a>)>, String> {
+/// By how much the trace's clock is ahead of CLOCK_MONOTONIC: marks in the trace say what that was just before.
+fn ahead_of_mono(events: &[(u64, u32, Raw<'_>)]) -> Option<i64> {
     let between = |(at, _, raw): &(u64, u32, Raw<'_>)| match raw {
         Raw::Mark(text) => {
             let mono: i64 = text.strip_prefix("rt mono ")?.parse().ok()?;
@@ -362,7 +366,13 @@ fn job_marks<'a>(
         }
         _ => None,
     };
-    let Some(ahead) = events.iter().filter_map(between).min() else { return Ok(Vec::new()) };
+    events.iter().filter_map(between).min()
+}
+
+/// What tasks noted of their jobs, by the trace's clock, which is `ahead` of CLOCK_MONOTONIC.
+///
+/// Errors: a section that is not understood.
+fn job_marks<'a>(answer: &Answer<'a>, ahead: i64) -> Result<Vec<(u64, u32, Raw<'a>)>, String> {
     let by_trace = |mono: u64| mono.wrapping_add_signed(ahead);
     let mut found = Vec::new();
     for (name, text) in &answer.sections {

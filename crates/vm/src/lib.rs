@@ -398,6 +398,7 @@ fn deliver(
         idle: collect::idle_memory(&trace, &platform, e.policy.kernel, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
         periods: collect::period_memory(&trace),
+        tick: trace.tick,
         jobs: e.workload.jobs.clone(),
         task_groups: e.workload.task_groups(),
         groups: e.workload.group_paths(),

@@ -497,6 +497,7 @@ mod tests {
             idle: Vec::new(),
             balance: Vec::new(),
             periods: Vec::new(),
+            tick: None,
             jobs: Vec::new(),
             task_groups: Vec::new(),
         };

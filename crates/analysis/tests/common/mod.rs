@@ -76,6 +76,7 @@ pub(crate) fn header() -> Header {
         idle: Vec::new(),
         balance: Vec::new(),
         periods: Vec::new(),
+        tick: None,
         jobs: Vec::new(),
         task_groups: Vec::new(),
         groups: Vec::new(),

@@ -237,7 +237,8 @@ pub(super) fn periods(trace: &Memory, workload: &Workload, t0: Instant) -> Vec<(
 }
 
 /// The tick's phase: time from the start to the first tick. Running tasks are updated by the tick
-/// and where something happens to them; what is left without the latter is the tick.
+/// and where something happens to them; what is left without the latter is the tick. Where updates are not told (before
+/// 6.14), the coarse clock has told of one, some µs late.
 pub(super) fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     /// Parts of a tick that count as one moment.
     const BINS: u64 = 400;
@@ -270,7 +271,12 @@ pub(super) fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Sp
     let bin = |s: &Span| s.0 * BINS / tick.0;
     let mut count: BTreeMap<u64, usize> = BTreeMap::new();
     updates.iter().for_each(|s| *count.entry(bin(s)).or_default() += 1);
-    let (best, _) = count.into_iter().max_by_key(|(bin, n)| (*n, std::cmp::Reverse(*bin)))?;
+    let Some((best, _)) = count.into_iter().max_by_key(|(bin, n)| (*n, std::cmp::Reverse(*bin)))
+    else {
+        let told = trace.header().and_then(|h| h.tick)?;
+        let first = Span((told.0 + tick.0 - start.enqueued(trace).0 % tick.0) % tick.0);
+        return Some(if first == Span(0) { tick } else { first });
+    };
     let mut same: Vec<Span> = updates.into_iter().filter(|s| bin(s) == best).collect();
     same.sort();
     let median = Span(same[same.len() / 2].0 + start.t0.since(start.enqueued(trace)).0);

@@ -105,6 +105,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         idle: Vec::new(),
         balance: Vec::new(),
         periods: Vec::new(),
+        tick: None,
         jobs: e.workload.jobs.clone(),
         task_groups: e.workload.task_groups(),
         groups: e.workload.group_paths(),

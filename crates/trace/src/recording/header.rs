@@ -49,6 +49,9 @@ pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     for PeriodMemory { group, ends } in &h.periods {
         writeln!(out, "period {} {}", group.0, ends.0)?;
     }
+    if let Some(tick) = h.tick {
+        writeln!(out, "tick {}", tick.0)?;
+    }
     for JobSpec { name, tasks, deadline, period } in &h.jobs {
         let deadline = deadline.map_or(0, |d| d.0 + 1);
         writeln!(out, "job {deadline} {} \"{}", list(tasks.iter().copied()), escape(name))?;
@@ -109,6 +112,8 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         let (group, ends) = (GroupId(lines.number(group)?), Instant(lines.number(ends)?));
         periods.push(PeriodMemory { group, ends });
     }
+    // Not in older recordings.
+    let tick = lines.opt_value("tick").map(|n| lines.number(n)).transpose()?.map(Instant);
     let mut jobs = Vec::new();
     while let Some(text) = lines.opt_value("job") {
         let (numbers, name) =
@@ -144,6 +149,7 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         idle,
         balance,
         periods,
+        tick,
         jobs,
         task_groups: Vec::new(),
         groups: Vec::new(),
