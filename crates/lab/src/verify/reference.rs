@@ -145,6 +145,9 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
         image.task.util_avg = Some(after.saturating_sub(before));
         image.task.runnable_avg = image.task.util_avg;
     }
+    if image.task.util_avg.is_none() && begins_slow(trace, platform, start) {
+        (image.task.util_avg, image.task.runnable_avg) = (Some(Util(0)), Some(Util(0)));
+    }
     let kthreads = kthread_cpus(trace, platform);
     for domain in &platform.domains {
         if let Some((at, freq)) = freqs.get(&domain.cpus[0]) {
@@ -163,6 +166,26 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
     image.first_tick = first_tick(trace, platform.tick(), start);
     let unread = unread(&image, trace, platform, start);
     (image, unread)
+}
+
+/// Where signals are not told: whether the first task is created with next to no util. A new task has half of what its
+/// CPU has left (`post_init_entity_util_avg`), which schedutil asks for at once; but where the thread that creates it has
+/// left a util of 1 of 1024 there, only as much as that.
+fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
+    /// From its creation to the first change of the frequency, if it has util.
+    const AT_ONCE: Span = Span::from_us(1000);
+    let domain = platform.domains.iter().find(|d| d.cpus.contains(&start.cpu));
+    let schedutil =
+        trace.header().is_some_and(|h| h.settings.name("governor") == Some("schedutil"));
+    let Some(domain) = domain.filter(|_| schedutil && start.created) else { return false };
+    let freqs = trace.events().iter().filter_map(|(at, event)| match *event {
+        Event::Freq { cpu, freq } if cpu == domain.cpus[0] => Some((*at, freq)),
+        _ => None,
+    });
+    let (before, after): (Vec<_>, Vec<_>) = freqs.partition(|(at, _)| *at < start.t0);
+    let lowest = domain.opps.first().map(|opp| opp.freq);
+    before.last().is_some_and(|(_, freq)| Some(*freq) == lowest)
+        && after.first().is_none_or(|(at, _)| at.since(start.t0) > AT_ONCE)
 }
 
 /// A CPU's signal in an event, as it was last updated.
