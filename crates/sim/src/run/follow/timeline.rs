@@ -221,10 +221,13 @@ impl Order<'_> {
         prev: Option<(TaskId, SwitchOut)>,
         last: Option<usize>,
     ) -> Span {
+        let since = |at: usize| self.events[i].0.since(self.events[at].0);
+        // To tell of places takes its time, where groups have some, too.
+        let told = told_with(self.events, i).next().filter(|at| *at < i).map_or(Span(0), since);
         match (last, self.sampled(i, cpu, prev)) {
-            (_, Some(at)) => self.events[i].0.since(self.events[at].0) + SAMPLED_WITHIN,
+            (_, Some(at)) => since(at) + SAMPLED_WITHIN,
             (Some(_), None) => LOOKING_LASTS,
-            (None, None) => LASTS,
+            (None, None) => told + LASTS,
         }
     }
 
@@ -418,11 +421,11 @@ pub(super) fn told_with(
     events: &[(Instant, Event<'static>)],
     i: usize,
 ) -> impl Iterator<Item = usize> {
-    /// From one to the other.
-    const NEXT: Span = Span::from_us(20);
+    /// From the places to the switch, with those of groups; and from it to them.
+    const BEFORE: Span = Span::from_us(200);
+    const BEHIND: Span = Span::from_us(20);
     let (at, event) = &events[i];
     let belongs = move |j: &usize| match (event, &events[*j].1) {
-        _ if events[*j].0.max(*at).since(events[*j].0.min(*at)) > NEXT => false,
         (Event::Switch { prev, next, .. }, Event::Entity { task, .. }) => {
             prev.is_some_and(|(prev, _)| prev == *task) || *next == Some(*task)
         }
@@ -432,8 +435,10 @@ pub(super) fn told_with(
         ) => c == cpu,
         _ => false,
     };
-    let before = (0..i).rev().take_while(belongs).count();
-    (i - before..i).chain((i + 1..events.len()).take_while(belongs))
+    let soon = |j: &usize| events[*j].0.since(*at) <= BEHIND;
+    let just = |j: &usize| at.since(events[*j].0) <= BEFORE;
+    let before = (0..i).rev().take_while(|j| just(j) && belongs(j)).count();
+    (i - before..i).chain((i + 1..events.len()).take_while(move |j| soon(j) && belongs(j)))
 }
 
 /// Of each event of the trace at which a task goes to sleep, by its index: when that task wakes.

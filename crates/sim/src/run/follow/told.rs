@@ -51,8 +51,12 @@ pub(super) fn sleeps(
 /// What one that is off its queue keeps: its lag; here and there, if it is told.
 fn keeps(entity: &mut Entity, place: &Place) -> Option<(u64, u64)> {
     entity.slice = place.slice;
-    // On its way from the queue it may have its turn's deadline there (what protects its slice until 6.16), or one more.
-    let is_lag = !(0..=1).contains(&place.vlag.wrapping_sub(place.deadline as i64));
+    // On its way from the queue it may have a turn's deadline there (what protects its slice until 6.16): this one's, or one
+    // more, or an earlier one's. A lag is at most two slices, or a tick.
+    const TICK: u64 = 10_000_000;
+    let most = TICK.max(2 * place.slice) * 1024 / entity.weight().0.max(1);
+    let is_lag = place.vlag.unsigned_abs() <= 2 * most
+        && !(0..=1).contains(&place.vlag.wrapping_sub(place.deadline as i64));
     is_lag.then(|| (std::mem::replace(&mut entity.vlag, place.vlag) as u64, place.vlag as u64))
 }
 
