@@ -176,10 +176,12 @@ impl Order<'_> {
             Some(gone) => self.leaves(i, cpu, gone, last),
             None => None,
         };
+        let told = told_with(self.events, i).next().unwrap_or(i);
         let first = first.unwrap_or_else(|| {
             let looks = gone.is_some_and(|gone| self.above.contains(&gone));
             let lasts = self.reschedule_lasts(i, cpu, prev, last);
-            self.first_part(i, &Part { cpu, tasks, looks }, lasts)
+            // To tell of places takes its time, where groups have some, too.
+            self.first_part(i, &Part { cpu, tasks, looks }, lasts).min(told)
         });
         let last = last.filter(|last| *last >= first);
         if let Some((task, SwitchOut::Preempted)) = prev
@@ -221,13 +223,10 @@ impl Order<'_> {
         prev: Option<(TaskId, SwitchOut)>,
         last: Option<usize>,
     ) -> Span {
-        let since = |at: usize| self.events[i].0.since(self.events[at].0);
-        // To tell of places takes its time, where groups have some, too.
-        let told = told_with(self.events, i).next().filter(|at| *at < i).map_or(Span(0), since);
         match (last, self.sampled(i, cpu, prev)) {
-            (_, Some(at)) => since(at) + SAMPLED_WITHIN,
+            (_, Some(at)) => self.events[i].0.since(self.events[at].0) + SAMPLED_WITHIN,
             (Some(_), None) => LOOKING_LASTS,
-            (None, None) => told + LASTS,
+            (None, None) => LASTS,
         }
     }
 
