@@ -14,7 +14,7 @@ use crate::kernel::fork::new_task;
 use crate::state::costs::Kind;
 use crate::state::machine::{Machine, Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::Attr;
 use risetime_trace::Event;
 use std::sync::Arc;
@@ -61,6 +61,10 @@ impl Current<'_, '_> {
             self.k.emit(Event::Work { cpu: self.cpu, kind: kind.into() });
         }
     }
+    /// How fast it works here and now ([`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT)).
+    pub(crate) fn speed(&self) -> u64 {
+        self.m().speed_of(self.cpu)
+    }
     /// It sleeps until then, or exits.
     pub(crate) fn fall_asleep(&mut self, until: Option<Instant>) {
         self.k.rq(self.cpu).fall_asleep(self.task, until);
@@ -72,6 +76,14 @@ impl Current<'_, '_> {
     /// `sched_yield`.
     pub(crate) fn sched_yield(&mut self) {
         self.k.rq(self.cpu).sched_yield();
+    }
+    /// How long its next system call takes, or what it does of this kind besides.
+    #[inline]
+    pub(crate) fn takes(&mut self, kind: Kind) -> Span {
+        if self.m().costs.is_free(kind) {
+            return Span(0);
+        }
+        self.k.rq(self.cpu).takes(kind, self.task)
     }
     /// It comes back from a system call.
     pub(crate) fn hears(&mut self) {

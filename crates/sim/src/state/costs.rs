@@ -36,15 +36,27 @@ pub(crate) enum Kind {
     /// From a tick, or an update of util, to the end of its interrupt, behind which irq work is done and the CPU looks for who
     /// is to run.
     Irq,
+    /// A system call of a program, before what it does: it sleeps, locks, signals.
+    Call,
+    /// Who was woken by another task tries again what it waited for.
+    Again,
 }
 
 impl Kind {
     /// All of them, in their order.
-    pub(crate) const ALL: [Kind; KINDS] =
-        [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick, Kind::Resched, Kind::Irq];
+    pub(crate) const ALL: [Kind; KINDS] = [
+        Kind::Timer,
+        Kind::Switch,
+        Kind::Wakeup,
+        Kind::Tick,
+        Kind::Resched,
+        Kind::Irq,
+        Kind::Call,
+        Kind::Again,
+    ];
 }
 
-pub(crate) const KINDS: usize = 6;
+pub(crate) const KINDS: usize = 8;
 
 /// The middles, in ns, of eight parts of equal size of a distribution: each is as likely as another.
 pub(crate) type Eighths = [u32; 8];

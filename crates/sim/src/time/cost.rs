@@ -8,6 +8,9 @@
 //! resched_delay_ns      a CPU looks for who is to run so much later than a task is woken there
 //! irq_exit_ns           after a tick a CPU looks for who is to run so much later; a governor's worker is awake so
 //!                       much later than the update of util that gave it work (irq work)
+//! call_cost_ns          a program's call (sleep, lock, signal, …) does what it does so much later; its next work is so
+//!                       much shorter, as that of a program which goes by its CPU time
+//! again_cost_ns         the same of who was woken by another task, until it tries again what it waited for
 //! tick_cost_ns          the task that runs gets on so much later, at a tick or where a timer ends a sleep
 //! switch to a task      switch_cost_ns, then (where its last CPU had another LLC) cold_cache_ns:
 //!                       the task is current, its util grows, its work does not get on
@@ -92,6 +95,22 @@ pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: noise::setting(Kind::Irq),
         doc: "time from a tick to its CPU's look for who is to run, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: noise::setting(Kind::Call),
+        doc: "time from a program's call to what it does (it sleeps, locks, signals), which counts as part of its next work",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: noise::setting(Kind::Again),
+        doc: "time from when a task that another one woke has the CPU until it tries again what it waited for, which counts as part of its next work",
         unit: "ns",
         range: Range::Int(0, 1_000_000),
         default: OF_NOISE,

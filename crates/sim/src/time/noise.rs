@@ -37,6 +37,8 @@ pub(crate) struct Row {
     wakeup: Eighths,
     tick: Eighths,
     irq: Eighths,
+    call: Eighths,
+    again: Eighths,
     resched: &'static ByBusy,
 }
 
@@ -66,6 +68,11 @@ const LATE_ON_7_3: ByBusy = [
 /// `irq`: from the tick to the wakeup of `ondemand`'s or `conservative`'s worker where no other CPU was woken between, in
 /// runs of `periodic` and of `crates/lab/tests/governors` on `rpi4`; a tick that reschedules does so 2 µs before.
 ///
+/// `again`: in `wide-501-5` on `odroid-xu4` (`verify --mode spread`), of a task that is woken while the mutex it wants is
+/// held, from having the CPU to being asleep again; `call`: of its waker, from having the CPU again to the wakeup by its
+/// unlock (of 6.1, where it is hardly ever switched off in between, from there to its sleep). 6.18 and 7.2 are taken to be
+/// as 7.3.
+///
 /// `machine`: a server's virtual machine with two CPUs (Xeon, 2.5 GHz, KVM, Linux 6.18), beside other work.
 /// `timer`: `clock_nanosleep` until an absolute time with a slack of 1 ns, how late it returns, 2000 times (the
 /// switch, 1.5 µs, is part of it). `switch`: half a round of a byte through two pipes between two
@@ -89,6 +96,8 @@ const ROWS: &[Row] = &[
         tick: NOTHING,
         // Of 6.12: there is nothing in a trace of 6.1 by which to tell when its tick began.
         irq: [4_776, 11_600, 11_808, 11_984, 12_048, 12_112, 12_224, 12_696],
+        call: [11_700, 11_700, 11_700, 11_700, 11_900, 11_900, 11_900, 11_900],
+        again: [18_200, 18_300, 18_400, 18_500, 18_500, 18_500, 18_700, 18_900],
         resched: &[
             [3_952, 5_952, 7_024, 7_600, 8_960, 10_448, 29_904, 55_904, 73_168],
             [3_808, 5_904, 6_624, 7_520, 13_792, 26_512, 43_328, 101_680, 172_240],
@@ -111,6 +120,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: [4_776, 11_600, 11_808, 11_984, 12_048, 12_112, 12_224, 12_696],
+        call: [8_500, 8_600, 8_700, 8_700, 8_900, 8_900, 9_800, 10_000],
+        again: [9_400, 9_400, 9_400, 9_600, 10_000, 17_900, 18_300, 19_900],
         resched: &[
             [3_728, 4_896, 6_592, 7_568, 9_696, 10_144, 44_608, 51_248, 107_360],
             [3_728, 5_744, 6_480, 7_184, 11_808, 21_360, 44_032, 77_168, 95_936],
@@ -128,6 +139,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: NOTHING,
+        call: [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200],
+        again: [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000],
         resched: &AT_ONCE,
     },
     // 7.2.13+deb14-arm64
@@ -140,6 +153,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: [28_688, 28_704, 28_704, 28_704, 28_768, 28_848, 29_232, 29_776],
+        call: [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200],
+        again: [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000],
         resched: &[
             // Measured to 99.5 %, and taken to end there.
             [4_768, 7_184, 8_400, 9_616, 11_552, 22_544, 30_240, 82_368, 82_368],
@@ -158,6 +173,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: [29_552, 29_648, 29_808, 29_992, 30_104, 30_256, 30_352, 31_328],
+        call: [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200],
+        again: [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000],
         resched: &[
             [4_816, 7_776, 8_624, 10_096, 11_920, 22_496, 27_152, 75_504, 89_472],
             [4_992, 7_264, 8_656, 10_816, 23_616, 34_064, 52_128, 124_736, 197_904],
@@ -174,6 +191,8 @@ const ROWS: &[Row] = &[
         wakeup: [3_350, 3_664, 3_869, 4_047, 4_231, 4_427, 4_692, 5_903],
         tick: [1_611, 2_874, 3_280, 3_584, 3_911, 9_673, 19_687, 26_377],
         irq: NOTHING,
+        call: NOTHING,
+        again: NOTHING,
         resched: &AT_ONCE,
     },
 ];
@@ -186,6 +205,8 @@ impl Row {
             Kind::Wakeup => &self.wakeup,
             Kind::Tick => &self.tick,
             Kind::Irq => &self.irq,
+            Kind::Call => &self.call,
+            Kind::Again => &self.again,
             Kind::Resched if *self.resched == AT_ONCE => return Amount::Fixed(Span(0)),
             Kind::Resched => return Amount::ByBusy(self.resched),
         })
@@ -221,6 +242,8 @@ pub(crate) const fn setting(kind: Kind) -> &'static str {
         Kind::Tick => "tick_cost_ns",
         Kind::Resched => "resched_delay_ns",
         Kind::Irq => "irq_exit_ns",
+        Kind::Call => "call_cost_ns",
+        Kind::Again => "again_cost_ns",
     }
 }
 
@@ -246,7 +269,7 @@ mod tests {
         }
         for row in ROWS {
             assert!(NAMES.contains(&row.profile) && row.profile != "off", "{row:?}");
-            let kinds = [row.switch, row.wakeup, row.tick, row.irq];
+            let kinds = [row.switch, row.wakeup, row.tick, row.irq, row.call, row.again];
             assert!(kinds.iter().all(|e| e.is_sorted() && e[7] < 1_000_000), "{row:?}");
             let timer: Vec<&[u32]> = match row.timer {
                 Amount::ByBusy(of) => of.iter().map(|of| &of[..]).collect(),

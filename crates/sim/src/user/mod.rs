@@ -12,12 +12,13 @@ pub(crate) mod sync;
 pub(crate) mod together;
 
 use crate::kernel::syscalls::Current;
-use crate::state::machine::Todo;
+use crate::state::costs::Kind;
+use crate::state::machine::{SPEED_SHIFT, Todo};
 use crate::time::work;
 use crate::user::power_hal::tells_job;
 use crate::user::program::{Program, Step};
 use crate::user::together::Together;
-use risetime_kernel::units::{Instant, TaskId};
+use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_trace::Event;
 
 /// Who says when tasks are awake and for how long they run, in place of their programs (`run/replay.rs`).
@@ -42,6 +43,17 @@ pub(crate) struct User {
     pub(crate) power_hal: Option<power_hal::Service>,
     /// Steps of tasks that told it something and were held up by that.
     held: Vec<(TaskId, Step)>,
+    /// By task, as far as one has called.
+    calls: Vec<Call>,
+}
+
+/// What system calls take a task (`call_cost_ns`).
+#[derive(Clone, Copy, Default)]
+struct Call {
+    /// It is on its way into one.
+    entered: bool,
+    /// What they have taken since its last work.
+    spent: Span,
 }
 
 impl User {
@@ -55,6 +67,7 @@ impl User {
             stuck: None,
             power_hal: None,
             held: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -93,10 +106,17 @@ impl User {
         if told && self.given_turn(current) {
             return false;
         }
+        if self.together.waits(task) && self.enters_call(current, Kind::Again) {
+            return false;
+        }
         if !self.resumes(current) {
             return false;
         }
         let held = self.held.iter().position(|(of, _)| *of == task);
+        if held.is_some() {
+            // What it was held up by, if not by somebody else.
+            self.has_entered(task);
+        }
         let step = match held.map(|at| self.held.swap_remove(at).1) {
             // Held up for as long as it was to sleep.
             Some(Step::SleepUntil(at)) if at <= now => return true,
@@ -111,6 +131,12 @@ impl User {
                     current.works(Todo::Nothing);
                     return false;
                 }
+                if let Some(step @ (Step::Act(_) | Step::SleepUntil(_))) = step
+                    && self.enters_call(current, Kind::Call)
+                {
+                    self.held.push((task, step));
+                    return false;
+                }
                 step
             }
         };
@@ -120,11 +146,11 @@ impl User {
         let todo = match step {
             Some(Step::Run(span, kind)) => {
                 current.kind_of_work(kind);
-                work::at_full_speed(span)
+                work::at_full_speed(self.less_spent(task, span, current.speed()))
             }
             Some(Step::Busy(span)) => {
                 current.kind_of_work(0);
-                Todo::Time(span)
+                Todo::Time(self.less_spent(task, span, 1 << SPEED_SHIFT))
             }
             Some(Step::RunUntil(at)) => {
                 current.kind_of_work(0);
@@ -155,6 +181,41 @@ impl User {
         };
         current.works(todo);
         false
+    }
+
+    /// The running task calls the kernel, which takes its time; false: it has been through that, or it takes none.
+    fn enters_call(&mut self, current: &mut Current<'_, '_>, kind: Kind) -> bool {
+        let task = current.task;
+        if self.has_entered(task) {
+            return false;
+        }
+        let span = current.takes(kind);
+        if span == Span(0) {
+            return false;
+        }
+        if self.calls.len() <= task.index() {
+            self.calls.resize(task.index() + 1, Call::default());
+        }
+        let call = &mut self.calls[task.index()];
+        (call.entered, call.spent) = (true, call.spent + span);
+        current.works(Todo::Time(span));
+        true
+    }
+
+    /// It has, and this is known once.
+    fn has_entered(&mut self, task: TaskId) -> bool {
+        self.calls.get_mut(task.index()).is_some_and(|call| std::mem::take(&mut call.entered))
+    }
+
+    /// What is left of a piece of work, in time at full speed, when calls have taken some of it already, at this speed. The
+    /// virtual machine's agent keeps no more than 10 µs for the piece after it.
+    fn less_spent(&mut self, task: TaskId, work: Span, speed: u64) -> Span {
+        const KEPT: Span = Span::from_us(10);
+        let Some(call) = self.calls.get_mut(task.index()) else { return work };
+        let done = ((u128::from(call.spent.0) * u128::from(speed)) >> SPEED_SHIFT) as u64;
+        let over = (u128::from(done.saturating_sub(work.0)) << SPEED_SHIFT) / u128::from(speed);
+        call.spent = Span(over as u64).min(KEPT);
+        Span(work.0.saturating_sub(done))
     }
 
     /// What the running task's program does next, its phases entered; the inner `None`: it makes no progress. The outer one: the
