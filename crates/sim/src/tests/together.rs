@@ -568,3 +568,56 @@ mod any {
         }
     }
 }
+
+/// What the tasks do on a kernel, with settings.
+fn turns_of(tasks: &str, policy: &str, set: &[(&str, i64)], ms: u64) -> Turns {
+    let workload = Workload::parse(&format!("{{\"tasks\": {{{tasks}}}}}"), "w.json")
+        .unwrap_or_else(|e| panic!("{e}"));
+    let mut all = vec![("governor", Value::Name("performance".into()))];
+    all.extend(set.iter().map(|(name, n)| (*name, Value::Int(*n))));
+    let e = experiment(platform(), workload, policy, &all, Span::from_ms(ms));
+    let mut turns = Turns::default();
+    Simulator.run(&e, &mut turns).expect("it runs");
+    turns
+}
+
+const SIGNALS_UNDER_ITS_MUTEX: &str = r#"
+    "boss": {"cpus": [0], "loop": -1, "run": 1000, "resume": "hand", "timer": {"ref": "unique", "period": 8000}},
+    "hand": {"cpus": [0], "loop": -1, "suspend": "hand", "run": 500}"#;
+
+/// `boss` signals while it holds the mutex, as `resume` does: `hand` gets the CPU, finds the mutex held, and sleeps again, for
+/// which it needs its time. Without `call_cost_ns` that takes no time.
+#[test]
+fn who_is_woken_under_a_mutex_comes_and_goes() {
+    let short = |set: &[(&str, i64)]| {
+        let turns = turns_of(SIGNALS_UNDER_ITS_MUTEX, "linux-6.12", set, 40);
+        let (hand, _) = turns.names.iter().find(|(_, name)| *name == "hand").expect("it is there");
+        let took: Vec<u64> = turns.turns[hand].iter().map(|(from, to)| to - from).collect();
+        took.into_iter().filter(|ns| (1..100_000).contains(ns)).collect::<Vec<u64>>()
+    };
+    assert_eq!(short(&[]), []);
+    let costs = [("call_cost_ns", 8_000), ("again_cost_ns", 9_000)];
+    // At first it locks and waits, which are two calls.
+    let took = short(&costs);
+    assert_eq!(took.split_first(), Some((&16_000, &[9_000; 2][..])), "{took:?}");
+}
+
+/// What calls take is part of the work that comes next: all in all a task runs as long as it would without.
+#[test]
+fn what_calls_take_counts_as_work() {
+    let tasks = r#""one": {"cpus": [0], "loop": -1, "run": 1000, "sleep": 1000}"#;
+    let of = |ns: i64| {
+        let turns = turns_of(tasks, "linux-7.2", &[("call_cost_ns", ns)], 100);
+        let mut all: Vec<u64> =
+            turns.turns[&TaskId(0)].iter().map(|(from, to)| to - from).collect();
+        // The run's end may cut the last.
+        all.pop();
+        all
+    };
+    let without = of(0);
+    assert!(without.len() > 30 && without.iter().all(|ns| *ns == without[0]), "{without:?}");
+    // The first has nothing before it. What the last call of a turn takes, the next turn has less to do.
+    let with = of(10_000);
+    assert_eq!(with[0], without[0] + 10_000);
+    assert!(with[1..].iter().all(|ns| ns.abs_diff(without[0]) <= 1), "{with:?}");
+}
