@@ -240,7 +240,8 @@ fn answer(values: &BTreeMap<String, String>) -> Vec<u8> {
     let plug = |id, word: i32, step: i32| event(id, &[4, word, step].map(Word::N));
     let cpu0 = [
         (0, mark("rt freq 4 828000")),
-        (100, mark("rt start")),
+        (20, mark("rt mono 500")),
+        (80, mark("rt start")),
         (400, freq(972_000, 0)),
         (0, freq(972_000, 1)),
         (10, plug(PLUG_ENTER, 142, 234)),
@@ -282,7 +283,9 @@ impl TraceSink for Shown {
 
 #[test]
 fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
-    let rig = Rig::answering("good", &answer(&obedient("linux-7.2")));
+    let mut values = obedient("linux-7.2");
+    values.insert("a_tick".into(), "5000000".into());
+    let rig = Rig::answering("good", &answer(&values));
     let (done, trace) = rig.run("linux-7.2");
     let done = done.unwrap();
     assert!(rig.is_clean());
@@ -295,6 +298,7 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
     assert_eq!(header.settings.int("sched_energy_aware"), Some(1));
     let period = PeriodMemory { group: GroupId(2), ends: Instant(420) };
     assert_eq!(header.periods, [period], "the root group is 1");
+    assert_eq!(header.tick, Some(Instant(5_000_000 - 500 - 80)), "80 from that mark to the start");
     let mut seen = Shown(Vec::new());
     trace.replay(&mut seen);
     let user = |why| Event::TaskNew {

@@ -229,6 +229,7 @@ fn everything() -> Memory {
     let balance = |domains| BalanceMemory { cpu, after: ms(1), next_balance: -3, domains };
     header.balance = vec![balance(vec![(-7, 8), (9, 16)]), balance(vec![])];
     header.periods = vec![PeriodMemory { group: GroupId(2), ends: Instant(5) }];
+    header.tick = Some(Instant(4_000_777));
 
     let mut memory = Memory::new();
     TraceSink::header(&mut memory, &header);
