@@ -663,7 +663,9 @@ fn tick_of(at: Span, ticks: Option<(Span, Span)>) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_trace::{TraceSink, Why};
+    use crate::request::Request;
+    use risetime_sim::Simulator;
+    use risetime_trace::{Backend, Header, TraceSink, Why};
 
     const US: u64 = 1_000;
 
@@ -756,5 +758,58 @@ mod tests {
         let on: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
         assert_eq!(on, [(CpuId(0), CpuId(2))], "of CPUs 0 to 3, where it ran");
         assert_eq!(kthread(&Memory::default(), &m1), None);
+    }
+
+    /// What a kernel that tells of no signals says of itself, by the header of a simulation on `m1` under schedutil.
+    fn header(tick: Option<Instant>) -> Header {
+        let request = Request {
+            seconds: Some(0.01),
+            policies: vec!["linux-6.1".into()],
+            ..Request::new("rampup", "m1")
+        };
+        let e = request.experiments().expect("built in").remove(0);
+        let mut memory = Memory::default();
+        Simulator.run(&e, &mut memory).expect("runs");
+        Header { tick, ..memory.header().expect("it has one").clone() }
+    }
+
+    fn of_kernel(tick: Option<Instant>, events: &[(u64, Event<'static>)]) -> Memory {
+        let mut memory = Memory::default();
+        TraceSink::header(&mut memory, &header(tick));
+        for (at, event) in events {
+            memory.event(Instant(at * US), event);
+        }
+        TraceSink::end(&mut memory, Instant(20_000 * US));
+        memory
+    }
+
+    #[test]
+    fn a_tick_that_is_told_gives_their_phase() {
+        let start = Start { t0: Instant(1_000 * US), cpu: CpuId(0), created: true };
+        let tick = Span(4_000 * US);
+        let first = |at: u64| {
+            let trace = of_kernel(Some(Instant(at * US)), &[(1_000, new(0, true))]);
+            first_tick(&trace, tick, &start).map(|first| first.0 / US)
+        };
+        // Ticks are whole ones apart, before and behind the start; one at the start is a whole one away.
+        assert_eq!([3_500, 11_500, 400].map(first), [Some(2_500), Some(2_500), Some(3_400)]);
+        assert_eq!(first(1_000), Some(4_000));
+        let untold = of_kernel(None, &[(1_000, new(0, true))]);
+        assert_eq!(first_tick(&untold, tick, &start), None);
+    }
+
+    #[test]
+    fn a_first_task_without_a_rise_of_frequency_has_no_util() {
+        let m1 = Platform::load("m1").unwrap();
+        let (lowest, highest) = (m1.domains[0].opps[0].freq, m1.domains[0].freq_max());
+        let freq = |freq| Event::Freq { cpu: CpuId(0), freq };
+        let start = Start { t0: Instant(1_000 * US), cpu: CpuId(0), created: true };
+        let slow =
+            |events: &[(u64, Event<'static>)]| begins_slow(&of_kernel(None, events), &m1, &start);
+        assert!(slow(&[(0, freq(lowest)), (1_000, new(0, true)), (9_000, freq(highest))]));
+        assert!(slow(&[(0, freq(lowest)), (1_000, new(0, true))]), "never");
+        assert!(!slow(&[(0, freq(lowest)), (1_000, new(0, true)), (1_020, freq(highest))]));
+        assert!(!slow(&[(0, freq(highest)), (1_000, new(0, true))]), "it need not rise");
+        assert!(!slow(&[(1_000, new(0, true))]), "nobody knows");
     }
 }
