@@ -179,6 +179,9 @@ impl Kernel<'_> {
             self.apply_start_state(cpu, task);
         }
         self.rq(cpu).wakes(task, true);
+        if self.m.is_fork(task) {
+            self.rq(cpu).pay_for_resched(task, Waker { cpu: parent, sync: false });
+        }
         self.m.preempt.waking_on = None;
     }
 

@@ -621,3 +621,22 @@ fn what_calls_take_counts_as_work() {
     assert_eq!(with[0], without[0] + 10_000);
     assert!(with[1..].iter().all(|ns| ns.abs_diff(without[0]) <= 1), "{with:?}");
 }
+
+/// Another CPU looks at a forked task as late as at one that is woken.
+#[test]
+fn a_forked_task_waits_for_its_cpu_to_look() {
+    let tasks = r#"
+        "boss": {"cpus": [0, 1], "loop": 1, "run": 1000, "fork": "child", "run_on": 3000},
+        "child": {"instance": 0, "loop": 1, "run": 500}"#;
+    let begins = |ns: i64| {
+        let turns = turns_of(tasks, "linux-7.2", &[("resched_delay_ns", ns)], 20);
+        let (child, _) =
+            turns.names.iter().find(|(_, name)| name.starts_with("child")).expect("forked");
+        turns.turns[child]
+            .iter()
+            .map(|(from, _)| *from)
+            .find(|from| *from != u64::MAX)
+            .expect("it ran")
+    };
+    assert_eq!(begins(40_000) - begins(0), 40_000);
+}
