@@ -41,7 +41,7 @@ pub(crate) struct User {
     pub(crate) stuck: Option<TaskId>,
     /// Who hears of hint sessions.
     pub(crate) power_hal: Option<power_hal::Service>,
-    /// Steps of tasks that told it something and were held up by that.
+    /// Steps of tasks that told it something and were held up by that, or that are on their way into a call.
     held: Vec<(TaskId, Step)>,
     /// By task, as far as one has called.
     calls: Vec<Call>,
