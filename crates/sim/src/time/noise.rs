@@ -55,6 +55,10 @@ const LATE_ON_7_3: ByBusy = [
     [624, 8_496, 21_776, 49_760, 74_912, 81_120, 94_080, 112_992, 114_960],
 ];
 
+/// What calls take under 7.3.4, which 6.18 and 7.2 are taken to have as well.
+const CALL_ON_7_3: Eighths = [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200];
+const AGAIN_ON_7_3: Eighths = [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000];
+
 /// By profile, then by release.
 ///
 /// `vm`: `cargo run --release -p risetime-lab --example costs RELEASE mainline+timer_slack_ns=0`, which gives eighths of what is
@@ -70,8 +74,7 @@ const LATE_ON_7_3: ByBusy = [
 ///
 /// `again`: in `wide-501-5` on `odroid-xu4` (`verify --mode spread`), of a task that is woken while the mutex it wants is
 /// held, from having the CPU to being asleep again; `call`: of its waker, from having the CPU again to the wakeup by its
-/// unlock (of 6.1, where it is hardly ever switched off in between, from there to its sleep). 6.18 and 7.2 are taken to be
-/// as 7.3.
+/// unlock (of 6.1, where it is hardly ever switched off in between, from there to its sleep).
 ///
 /// `machine`: a server's virtual machine with two CPUs (Xeon, 2.5 GHz, KVM, Linux 6.18), beside other work.
 /// `timer`: `clock_nanosleep` until an absolute time with a slack of 1 ns, how late it returns, 2000 times (the
@@ -139,8 +142,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: NOTHING,
-        call: [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200],
-        again: [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000],
+        call: CALL_ON_7_3,
+        again: AGAIN_ON_7_3,
         resched: &AT_ONCE,
     },
     // 7.2.13+deb14-arm64
@@ -153,8 +156,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: [28_688, 28_704, 28_704, 28_704, 28_768, 28_848, 29_232, 29_776],
-        call: [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200],
-        again: [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000],
+        call: CALL_ON_7_3,
+        again: AGAIN_ON_7_3,
         resched: &[
             // Measured to 99.5 %, and taken to end there.
             [4_768, 7_184, 8_400, 9_616, 11_552, 22_544, 30_240, 82_368, 82_368],
@@ -173,8 +176,8 @@ const ROWS: &[Row] = &[
         wakeup: NOTHING,
         tick: NOTHING,
         irq: [29_552, 29_648, 29_808, 29_992, 30_104, 30_256, 30_352, 31_328],
-        call: [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200],
-        again: [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000],
+        call: CALL_ON_7_3,
+        again: AGAIN_ON_7_3,
         resched: &[
             [4_816, 7_776, 8_624, 10_096, 11_920, 22_496, 27_152, 75_504, 89_472],
             [4_992, 7_264, 8_656, 10_816, 23_616, 34_064, 52_128, 124_736, 197_904],

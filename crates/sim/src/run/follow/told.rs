@@ -52,10 +52,11 @@ pub(super) fn sleeps(
 fn keeps(entity: &mut Entity, place: &Place) -> Option<(u64, u64)> {
     entity.slice = place.slice;
     // On its way from the queue it may have a turn's deadline there (what protects its slice until 6.16): this one's, or one
-    // more, or an earlier one's. A lag is at most two slices, or a tick.
+    // more, or an earlier one's. A lag is at most two slices or a tick, by its weight (`update_entity_lag`); the longest tick
+    // there is, and twice that, since the weight may have been another.
     const TICK: u64 = 10_000_000;
-    let most = TICK.max(2 * place.slice) * 1024 / entity.weight().0.max(1);
-    let is_lag = place.vlag.unsigned_abs() <= 2 * most
+    let limit = TICK.max(2 * place.slice) * 1024 / entity.weight().0.max(1);
+    let is_lag = place.vlag.unsigned_abs() <= 2 * limit
         && !(0..=1).contains(&place.vlag.wrapping_sub(place.deadline as i64));
     is_lag.then(|| (std::mem::replace(&mut entity.vlag, place.vlag) as u64, place.vlag as u64))
 }
