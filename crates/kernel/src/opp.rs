@@ -76,17 +76,13 @@ fn around(
     efficiencies: bool,
     takes: impl Fn(Option<&FreqTableEntry>, &FreqTableEntry) -> bool,
 ) -> Option<usize> {
-    let mut below = None;
-    for (idx, entry) in table.iter().enumerate() {
-        if efficiencies && entry.inefficient {
-            continue;
-        }
-        if entry.freq >= target {
-            return if takes(below.map(|b: usize| &table[b]), entry) { Some(idx) } else { below };
-        }
-        below = Some(idx);
+    let usable = |entry: &FreqTableEntry| !(efficiencies && entry.inefficient);
+    let first = table.partition_point(|entry| entry.freq < target);
+    let below = table[..first].iter().rposition(usable);
+    match table[first..].iter().position(usable).map(|after| first + after) {
+        Some(idx) if takes(below.map(|b| &table[b]), &table[idx]) => Some(idx),
+        _ => below,
     }
-    below
 }
 
 /// Index of the OPP that a request for `target` resolves to, in a table in ascending order.

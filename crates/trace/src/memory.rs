@@ -1,7 +1,7 @@
 //! A trace kept in memory: recorded once, read as often as needed.
 
 use crate::{Event, Header, MenuSelect, TraceSink};
-use risetime_kernel::units::Instant;
+use risetime_kernel::units::{Instant, TaskId};
 use std::sync::Arc;
 
 /// In the place of what `menu` chose from, which is kept apart.
@@ -44,6 +44,15 @@ impl Memory {
     /// [`Memory::replay`].
     pub fn events(&self) -> &[(Instant, Event<'static>)] {
         &self.events
+    }
+    /// The tasks, with their names, in the order in which they became known.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &str)> {
+        let named = self.events.iter().filter_map(|(_, event)| match *event {
+            Event::TaskNew { task, .. } => Some(Some(task)),
+            Event::Phase { .. } => Some(None),
+            _ => None,
+        });
+        named.zip(&self.names).filter_map(|(task, name)| Some((task?, &**name)))
     }
     /// When the run was over.
     pub fn end(&self) -> Instant {
@@ -222,7 +231,7 @@ impl TraceSink for Memory {
 pub(crate) mod tests {
     use super::*;
     use crate::{SwitchOut, Why};
-    use risetime_kernel::units::{CpuId, TaskId, Util};
+    use risetime_kernel::units::{CpuId, Util};
 
     /// Everything that was pushed, as text.
     #[derive(Default)]

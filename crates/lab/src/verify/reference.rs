@@ -396,9 +396,11 @@ pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin
     begin
 }
 
-/// The kernel's threads as they run: who changes a frequency is one of them, on a CPU of the domain.
+/// The kernel's threads as they run: who changes a frequency is one of them.
 #[derive(Default)]
 struct KernelThreads {
+    /// The thread of the policy of a first CPU, `sugov:CPU`; since 7.0 it runs anywhere.
+    sugov: BTreeMap<CpuId, TaskId>,
     known: BTreeSet<TaskId>,
     woken: BTreeMap<TaskId, Instant>,
     /// Who has each CPU: woken when, there since when.
@@ -408,6 +410,12 @@ struct KernelThreads {
 }
 
 impl KernelThreads {
+    fn of(trace: &Memory) -> KernelThreads {
+        let first = |name: &str| name.strip_prefix("sugov:")?.parse().ok().map(CpuId);
+        let sugov = trace.tasks().filter_map(|(task, name)| Some((first(name)?, task))).collect();
+        KernelThreads { sugov, ..KernelThreads::default() }
+    }
+
     /// Whoever an event takes the CPU from, and when it woke and got it.
     fn hear(&mut self, at: Instant, event: &Event<'_>) -> Option<(TaskId, Instant, Instant)> {
         match *event {
@@ -437,38 +445,47 @@ impl KernelThreads {
         None
     }
 
-    /// When the governor wanted what the thread on `cpu` changes: at the update, of a tick or a
+    /// When the governor wanted what the thread on `on` changes for the policy of `first`: at the update, of a tick or a
     /// wakeup, just before that thread woke.
-    fn wanted(&self, cpu: CpuId) -> Instant {
-        let woke = self.running.get(&cpu).map_or(Instant(0), |(_, woke, _)| *woke);
-        let before = self.updated.get(&cpu).into_iter().flatten().copied();
+    fn wanted(&self, platform: &Platform, first: CpuId, on: CpuId) -> Instant {
+        let woke = self.running.get(&on).map_or(Instant(0), |(_, woke, _)| *woke);
+        let domain = platform.domains.iter().find(|d| d.cpus.contains(&first));
+        let elsewhere = domain.filter(|d| !d.cpus.contains(&on)).map(|d| &*d.cpus);
+        let there = elsewhere.unwrap_or(std::slice::from_ref(&on));
+        let before = there.iter().filter_map(|cpu| self.updated.get(cpu)).flatten().copied();
         let part = |of: &Instant| *of <= woke && woke.since(*of) < PART_OF_WAKEUP;
         before.filter(part).min().unwrap_or(woke)
     }
 
-    /// Who changes a frequency of `domain`: it got a CPU there last.
+    /// Who changes a frequency of `domain`, and where: its thread; without names, who got a CPU there last.
     fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&first))?;
-        let there = self.running.iter().filter(|(cpu, _)| domain.cpus.contains(cpu));
+        let own = self.sugov.get(&first);
+        let there = self.running.iter().filter(|(cpu, (task, ..))| match own {
+            Some(own) => task == own,
+            None => domain.cpus.contains(cpu),
+        });
         there.max_by_key(|(_, (.., since))| *since).map(|(cpu, (task, ..))| (*cpu, *task))
     }
 }
 
 /// What a frequency change costs a kthread: the medians.
 pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
-    let mut threads = KernelThreads::default();
+    let mut threads = KernelThreads::of(trace);
     let mut changed: BTreeMap<TaskId, (Instant, Instant)> = BTreeMap::new();
-    let mut found: Vec<[Span; 3]> = Vec::new();
+    let mut found: Vec<[Span; 4]> = Vec::new();
     for &(at, event) in trace.events() {
         if let Event::Freq { cpu, .. } = event
             && let Some((on, task)) = threads.changer(platform, cpu)
         {
-            changed.insert(task, (threads.wanted(on), at));
+            changed.insert(task, (threads.wanted(platform, cpu, on), at));
         }
-        if let Some((task, _, since)) = threads.hear(at, &event)
+        if let Some((task, woke, since)) = threads.hear(at, &event)
             && let Some((wanted, changed)) = changed.remove(&task)
         {
-            found.push([since.since(wanted), changed.since(since), at.since(since)]);
+            let ([woke, had], [changed, left]) =
+                ([woke, since].map(|at| at.since(wanted)), [changed, at].map(|at| at.since(since)));
+            found.push([woke, had, changed, left]);
         }
     }
     let middle = |i: usize| {
@@ -476,13 +493,18 @@ pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
         spans.sort();
         spans.get(spans.len() / 2).copied()
     };
-    Some(Kthread { waits: middle(0)?, until_change: middle(1)?, runs: middle(2)? })
+    Some(Kthread {
+        wakes: middle(0)?,
+        waits: middle(1)?,
+        until_change: middle(2)?,
+        runs: middle(3)?,
+    })
 }
 
 /// Where each domain's kthread, by the domain's first CPU, ran when it first changed a frequency:
 /// where it slept before.
 fn kthread_cpus(trace: &Memory, platform: &Platform) -> BTreeMap<CpuId, CpuId> {
-    let mut threads = KernelThreads::default();
+    let mut threads = KernelThreads::of(trace);
     let mut found = BTreeMap::new();
     for &(at, event) in trace.events() {
         if let Event::Freq { cpu: first, .. } = event
@@ -563,7 +585,7 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
     let (t0, from) = (start.t0, start.enqueued(trace));
     let task = |i: usize| turns(trace, TaskId(i as u32), from).into();
     let ticks = first_tick(trace, platform.tick(), start).map(|first| (first, platform.tick()));
-    let mut threads = KernelThreads::default();
+    let mut threads = KernelThreads::of(trace);
     let mut given = Given { turns: (0..tasks).map(task).collect(), ..Given::default() };
     let mut asleep: Vec<bool> = Vec::new();
     let mut set = |task: TaskId, value: bool| {
@@ -577,8 +599,8 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
         threads.hear(at, &event);
         match event {
             Event::Freq { cpu, freq } if at > t0 => {
-                let wanted =
-                    threads.changer(platform, cpu).map_or(at, |(on, _)| threads.wanted(on));
+                let changer = threads.changer(platform, cpu);
+                let wanted = changer.map_or(at, |(on, _)| threads.wanted(platform, cpu, on));
                 let wanted = tick_of(wanted.since(from), ticks);
                 given.freqs.push(GivenFreq { wanted, at: after, cpu, freq });
             }
@@ -618,7 +640,7 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
 
 /// When each change of a frequency was wanted, by the domain's first CPU.
 pub(super) fn changes_wanted(trace: &Memory, platform: &Platform) -> Vec<(Instant, CpuId, KHz)> {
-    let mut threads = KernelThreads::default();
+    let mut threads = KernelThreads::of(trace);
     let mut found = Vec::new();
     if trace.header().is_some_and(|h| h.backend == "sim") {
         // A simulator says it; of a kernel's trace it is what its signals make likely.
@@ -635,7 +657,8 @@ pub(super) fn changes_wanted(trace: &Memory, platform: &Platform) -> Vec<(Instan
     for &(at, event) in trace.events() {
         if let Event::Freq { cpu, freq } = event {
             let changer = threads.changer(platform, cpu);
-            found.push((changer.map_or(at, |(on, _)| threads.wanted(on)), cpu, freq));
+            let wanted = changer.map_or(at, |(on, _)| threads.wanted(platform, cpu, on));
+            found.push((wanted, cpu, freq));
         }
         threads.hear(at, &event);
     }
@@ -753,11 +776,45 @@ mod tests {
             (900, switch(Some((6, Sleeping)), None)),
         ]);
         let us = |n: u64| Span(n * US);
-        let wanted = Kthread { waits: us(8), until_change: us(5), runs: us(17) };
+        let wanted = Kthread { wakes: us(0), waits: us(8), until_change: us(5), runs: us(17) };
         assert_eq!(kthread(&trace, &m1), Some(wanted), "the others changed nothing");
         let on: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
         assert_eq!(on, [(CpuId(0), CpuId(2))], "of CPUs 0 to 3, where it ran");
         assert_eq!(kthread(&Memory::default(), &m1), None);
+    }
+
+    /// Since 7.0 a policy's thread, which its name tells, runs on any CPU, beside those of other policies.
+    #[test]
+    fn who_changes_a_frequency_is_known_by_name() {
+        use SwitchOut::Sleeping;
+        let freq = Event::Freq { cpu: CpuId(0), freq: KHz(1) };
+        let on = |cpu: u32, event: Event<'static>| match event {
+            Event::Switch { prev, next, .. } => Event::Switch { cpu: CpuId(cpu), prev, next },
+            other => other,
+        };
+        let named = |task, comm| match new(task, false) {
+            Event::TaskNew { task, user, cpu, why, max_speed, .. } => {
+                Event::TaskNew { task, comm, user, cpu, why, max_speed }
+            }
+            other => other,
+        };
+        let m1 = Platform::load("m1").unwrap();
+        let trace = trace(&[
+            (0, named(5, "sugov:0")),
+            (0, named(6, "sugov:4")),
+            (10, wakeup(5)),
+            (11, wakeup(6)),
+            (12, on(5, switch(None, Some(5)))),
+            (14, on(1, switch(None, Some(6)))),
+            (20, freq),
+            (30, on(5, switch(Some((5, Sleeping)), None))),
+            (31, on(1, switch(Some((6, Sleeping)), None))),
+        ]);
+        let us = |n: u64| Span(n * US);
+        let wanted = Kthread { wakes: us(0), waits: us(2), until_change: us(8), runs: us(18) };
+        assert_eq!(kthread(&trace, &m1), Some(wanted));
+        let on: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
+        assert_eq!(on, [(CpuId(0), CpuId(5))]);
     }
 
     /// What a kernel that tells of no signals says of itself, by the header of a simulation on `m1` under schedutil.

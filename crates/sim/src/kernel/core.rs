@@ -27,8 +27,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
-use crate::state::machine::Machine;
-use crate::state::machine::State;
+use crate::state::machine::{Machine, State};
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
@@ -239,13 +238,14 @@ impl Kernel<'_> {
         }
         self.rq(cpu).wakes(task, false);
         self.rq(cpu).pay_for_resched(task, waker);
+        self.rq(cpu).holds_for_kthread(task);
         self.m.preempt.waking_on = None;
     }
 
     /// Who runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is (`p->on_cpu`).
     pub(crate) fn wake_up_by(&mut self, by: CpuId, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        if self.m.cpu(cpu).curr == Some(task) {
+        let (cpu, state) = (self.m.task(task).cpu, self.m.task(task).state);
+        if state == State::Sleeping && self.m.cpu(cpu).curr == Some(task) {
             self.q.push(self.m.now, Ev::Woken { task, by });
         } else {
             self.wake_up(task, Waker { cpu: by, sync: false });
@@ -556,6 +556,7 @@ impl Rq<'_, '_> {
         self.update_rq_clock();
         self.activate(task, EnqueueKind::Wakeup, true);
         self.wakes(task, false);
+        self.holds_for_kthread(task);
     }
 
     // ------------------------------------------------------------------ attributes

@@ -88,8 +88,9 @@ impl Policy<'_, '_> {
             self.set_cur(freq);
             self.start_transition(freq);
         } else if !busy {
-            let waits = self.kthread().map_or(Span(0), |k| k.waits);
-            self.wake_sugov(waits);
+            let (wakes, waits) = self.kthread().map_or((Span(0), Span(0)), |k| (k.wakes, k.waits));
+            let by = self.m().preempt.waking_on.unwrap_or(cpu);
+            self.wake_sugov(by, wakes, waits);
         }
     }
 
@@ -157,7 +158,7 @@ impl Policy<'_, '_> {
         }
         self.set_hw_to(target);
         if slow && self.d().work_in_progress {
-            self.wake_sugov_kthread(Span(0));
+            self.wake_sugov_kthread_here();
         }
     }
 
@@ -226,29 +227,55 @@ impl Policy<'_, '_> {
 
     // ------------------------------------------------------------------ the slow path
 
-    /// `sugov_deferred_update`; `waits`: until the kthread has the CPU, if that takes any time.
-    pub(crate) fn wake_sugov(&mut self, waits: Span) {
+    /// `sugov_deferred_update` on `by`; until the kthread wakes, and until it has the CPU, if that takes any time.
+    pub(crate) fn wake_sugov(&mut self, by: CpuId, wakes: Span, waits: Span) {
         let d = self.d();
         d.work_in_progress = true;
         if !d.in_driver {
-            self.wake_sugov_kthread(waits);
+            self.wake_sugov_kthread(by, wakes, waits);
         }
     }
 
     /// The kthread wakes once the irq work has run: after what is going on now.
     ///
-    /// On the CPU on which it sleeps nobody else is picked meanwhile: the irq work interrupts what
-    /// wanted the frequency (a tick, a timer's wakeup) before that reschedules.
-    fn wake_sugov_kthread(&mut self, waits: Span) {
-        let until = self.m().now + waits;
-        self.wakes_kthread(until, |task, generation| Ev::Timer { task, generation });
+    /// ```text
+    /// by     wants ── irq work ── wakes the kthread ── reschedules
+    /// there                       │ queued ───────── has the CPU
+    ///                       wakes ┘           waits ┘
+    /// ```
+    ///
+    /// Meanwhile nobody is picked on `by`: the irq work interrupts what wanted the frequency (a tick, a timer's
+    /// wakeup) before that reschedules. Nor is anybody there, once the kthread is awake.
+    fn wake_sugov_kthread(&mut self, by: CpuId, wakes: Span, waits: Span) {
+        let now = self.m().now;
+        let (woken, due) = (now + wakes.min(waits), now + waits);
+        self.d().kthread_due = due;
+        let there = self.d().kthread.map(|kthread| self.m().task(kthread).cpu);
+        if there.is_none_or(|there| there == by) {
+            return self
+                .wakes_kthread(by, woken, due, |task, generation| Ev::Timer { task, generation });
+        }
+        self.wakes_kthread(by, woken, woken, |task, _| Ev::Woken { task, by });
     }
 
-    /// `how` wakes it then.
-    fn wakes_kthread(&mut self, at: Instant, how: impl FnOnce(TaskId, u32) -> Ev) {
+    /// It wakes at once, where it sleeps.
+    fn wake_sugov_kthread_here(&mut self) {
         let Some(kthread) = self.d().kthread else { return };
+        let there = self.m().task(kthread).cpu;
+        self.wake_sugov_kthread(there, Span(0), Span(0));
+    }
+
+    /// `how` wakes it `at` that time; `by` looks for who is to run at `until`.
+    fn wakes_kthread(
+        &mut self,
+        by: CpuId,
+        at: Instant,
+        until: Instant,
+        how: impl FnOnce(TaskId, u32) -> Ev,
+    ) {
+        let Some(kthread) = self.d().kthread else { return };
+        self.irq_work_on(by, until);
         let mut rq = self.rq(self.m().task(kthread).cpu);
-        rq.c().irq_work_until = at;
         let t = rq.t(kthread);
         t.timer_gen = t.timer_gen.wrapping_add(1);
         let generation = t.timer_gen;
@@ -305,7 +332,7 @@ impl Policy<'_, '_> {
             self.d().work_asked = true;
             match self.effects().work_on.take() {
                 Some(cpu) => self.works_on(cpu),
-                None => self.wake_sugov_kthread(Span(0)),
+                None => self.wake_sugov_kthread_here(),
             }
         }
     }
@@ -318,7 +345,9 @@ impl Policy<'_, '_> {
             self.d().kthread = Some(worker);
         }
         let at = self.m().now + self.rq(cpu).takes_on(Kind::Irq);
-        self.wakes_kthread(at, |task, generation| Ev::IrqWork { task, generation });
+        let Some(worker) = self.d().kthread else { return };
+        let there = self.m().task(worker).cpu;
+        self.wakes_kthread(there, at, at, |task, generation| Ev::IrqWork { task, generation });
     }
 
     fn set_governor_timer(&mut self, cpu: CpuId, timer: Timer) {

@@ -62,12 +62,6 @@ impl Rq<'_, '_> {
         self.steal(span);
     }
 
-    /// The interrupt goes on for a while, and the CPU looks for who is to run behind it.
-    pub(crate) fn ends_later(&mut self, until: Instant) {
-        let irq_work = &mut self.c().irq_work_until;
-        *irq_work = (*irq_work).max(until);
-    }
-
     /// The timer of a class expires; `awake`: the CPU has left its idle state for it.
     fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let cpu = self.cpu;

@@ -102,6 +102,8 @@ pub(crate) struct Kernel<'a> {
 /// What a frequency change costs the sugov kthread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kthread {
+    /// From when the governor wants a change until it wakes.
+    pub wakes: Span,
     /// From when the governor wants a change until it has the CPU.
     pub waits: Span,
     /// From then until the frequency is another.

@@ -89,6 +89,10 @@ impl<'a> Policy<'_, 'a> {
 
     // ------------------------------------------------------------------ upcalls
 
+    /// The CPU whose wakeup or tick wants a change runs an irq work, and reschedules behind it.
+    pub(crate) fn irq_work_on(&mut self, cpu: CpuId, until: Instant) {
+        self.k.rq(cpu).ends_later(until);
+    }
     /// Into the trace.
     #[inline]
     pub(crate) fn emit(&mut self, event: Event<'_>) {

@@ -175,8 +175,19 @@ impl Rq<'_, '_> {
         let (m, cpu) = (self.m(), self.cpu);
         let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
         let until = m.now + leaves + span;
+        self.ends_later(until);
+    }
+    /// The interrupt goes on for a while, and the CPU looks for who is to run behind it.
+    pub(crate) fn ends_later(&mut self, until: Instant) {
         let held = &mut self.c().irq_work_until;
         *held = (*held).max(until);
+    }
+    /// Where a policy's kthread has woken, nobody is picked before it can be.
+    pub(crate) fn holds_for_kthread(&mut self, task: TaskId) {
+        if let Role::Sugov(domain) = self.m().task(task).role {
+            let due = self.m().domains[domain].kthread_due;
+            self.ends_later(due);
+        }
     }
     /// `set_tsk_need_resched`.
     #[inline]

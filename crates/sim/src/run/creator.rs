@@ -9,9 +9,11 @@ use crate::run::replay::{Creator, Turn};
 use crate::state::class::Class;
 use crate::state::machine::{Role, Task, Todo};
 use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::workload::Policy;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -26,6 +28,8 @@ pub(crate) struct Creating {
     left: Option<Span>,
     /// Whom it will create, and what is left of its turn when it prepares to.
     prepares: Option<(TaskId, Span)>,
+    /// Its own policy, while it has another one.
+    own: Option<Policy>,
 }
 
 impl Creating {
@@ -48,7 +52,7 @@ impl Creating {
         }
         k.m.tasks.push(t);
         k.q.push(Instant(before), Ev::Timer { task, generation: 0 });
-        Creating { turns, slice: creator.slice, child: None, left: None, prepares: None }
+        Creating { turns, slice: creator.slice, child: None, left: None, prepares: None, own: None }
     }
 
     /// It is done with what it did: it creates the next task, goes on, or sleeps. (Creating asks the
@@ -59,6 +63,9 @@ impl Creating {
         let slice = creating.slice;
         if let Some(left) = creating.left.take() {
             let mut rq = k.rq(cpu);
+            if let Some(own) = creating.own.take() {
+                rq.change_class(task, own);
+            }
             rq.set_nice(task, 0);
             rq.c().cfs.set_slice(task, Some(slice.0));
             rq.set_clamps(task, Uclamp::default());
@@ -67,7 +74,7 @@ impl Creating {
         }
         if let Some((child, left)) = creating.prepares.take() {
             let mut rq = k.rq(cpu);
-            prepares(&mut rq, task, child);
+            creating.own = prepares(&mut rq, task, child);
             rq.t(task).todo = Todo::Time(left);
             return rq.arm_work();
         }
@@ -120,16 +127,21 @@ impl Creating {
     }
 }
 
-/// The creator takes on the attributes of the task that it will create, for it to inherit.
+/// The creator takes on the attributes of the task that it will create, for it to inherit: its own policy, if it leaves
+/// that for longer than a moment.
 ///
-/// Real-time ones only so that the governor hears of it: it is back before anybody would be pulled
-/// here for it.
-fn prepares(rq: &mut Rq<'_, '_>, creator: TaskId, child: TaskId) {
+/// Since 7.0 who rises to a real-time policy is asked for its CPU (`sched_change_end`), and waits among its like for its
+/// turn. Before, it goes on to the next tick, and is back before that: the governor hears of it, and nobody is pulled.
+fn prepares(rq: &mut Rq<'_, '_>, creator: TaskId, child: TaskId) -> Option<Policy> {
     let m = rq.m();
     let (own, pulls) = (m.task(creator).sched.policy, m.classes.push_rt);
     let policy = m.task(child).sched.policy;
-    if m.class_of(child) == Class::Rt && m.class_of(creator) == Class::Fair {
+    let rises = m.class_of(child) == Class::Rt && m.class_of(creator) == Class::Fair;
+    let stays = rises && m.rev >= KernelRev::new(7, 0);
+    if rises {
         rq.change_class(creator, policy);
+    }
+    if rises && !stays {
         rq.change_class(creator, own);
         rq.set_push_rt(pulls);
     }
@@ -137,4 +149,5 @@ fn prepares(rq: &mut Rq<'_, '_>, creator: TaskId, child: TaskId) {
     rq.set_nice(creator, nice);
     rq.c().cfs.set_slice(creator, None);
     rq.set_clamps(creator, clamps);
+    stays.then_some(own)
 }

@@ -167,7 +167,7 @@ pub struct DomainImage {
     pub freq: KHz,
     /// How long before the start it was last changed.
     pub changed_before: Span,
-    /// Where its kthread sleeps: any CPU of the domain, wherever it woke last.
+    /// Where its kthread sleeps: wherever it woke last.
     pub kthread_on: Option<CpuId>,
 }
 
@@ -205,8 +205,8 @@ pub struct GivenFreq {
 /// A given change, queued at its time.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// A domain's kthread wakes to change the frequency, and waits so long for its CPU.
-    Kthread(usize, Span),
+    /// A domain's kthread wakes after so long to change the frequency, and has its CPU after so long.
+    Kthread(usize, Span, Span),
     Freq(usize, KHz),
     Move(TaskId, CpuId),
 }
@@ -260,7 +260,8 @@ fn changes(k: &Kernel<'_>, given: &Given) -> Vec<(Span, Change)> {
             .iter()
             // Before what led to it reschedules.
             .map(move |f| {
-                (Span(f.wanted.0.saturating_sub(1)), Change::Kthread(domain(&f.cpu), waits(f)))
+                let wakes = Change::Kthread(domain(&f.cpu), kthread.wakes, waits(f));
+                (Span(f.wanted.0.saturating_sub(1)), wakes)
             })
     });
     let moves = given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
@@ -271,7 +272,11 @@ impl Steers {
     /// A given change is due.
     pub(crate) fn change(&self, k: &mut Kernel<'_>, index: u32) {
         match self.changes.get(index as usize) {
-            Some(&Change::Kthread(domain, waits)) => k.policy(domain).wake_sugov(waits),
+            Some(&Change::Kthread(domain, wakes, waits)) => {
+                let there = k.m.domains[domain].kthread.map(|kthread| k.m.task(kthread).cpu);
+                let by = there.unwrap_or(k.m.domains[domain].related[0]);
+                k.policy(domain).wake_sugov(by, wakes, waits);
+            }
             Some(&Change::Freq(domain, freq)) => k.policy(domain).impose_freq(freq),
             Some(&Change::Move(task, to)) => {
                 let from = k.m.task(task).cpu;

@@ -486,6 +486,7 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         work_in_progress: false,
         driver_due: false,
         in_driver: false,
+        kthread_due: Instant(0),
         timers: vec![GovernorTimer::default(); d.cpus.len()],
         attends: false,
         work_asked: false,
@@ -541,6 +542,13 @@ fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Spa
 
 /// Who does the governor's work, and changes frequencies where that is not done at once: a sugov kthread for each
 /// domain, to wake on the domain's first CPU, or a worker for each CPU.
+///
+/// Where any CPU may change the frequency (`dvfs_possible_from_any_cpu`: cpufreq-dt, scpi), sugov allows its thread the
+/// domain's CPUs, not binding it, since 6.13. Since 7.0 a thread that is not bound is then allowed every CPU as it first
+/// runs (kthread.c:kthread_affine_node).
+///
+/// `DEVIATES(any-cpu)`: each driver that cannot switch fast is taken for one with `dvfs_possible_from_any_cpu`. Where it is
+/// not, the governor's thread stays on the policy's CPUs in 7.0 and later, too, as it does here up to 6.19.
 fn add_kthreads(m: &mut Machine, works: Works) {
     for domain in 0..m.domains.len() {
         let d = &m.domains[domain];
@@ -562,7 +570,10 @@ fn add_kthreads(m: &mut Machine, works: Works) {
                 _ => ("sugov", Sched::sugov()),
             };
             let name = format!("{name}:{}", cpus[0].0);
-            let (task, t) = kthread(m, domain, name, cpus[0], cpus.iter().copied().collect());
+            let bound = matches!(works, Works::Fifo { .. }) || m.rev < KernelRev::new(7, 0);
+            let own = || cpus.iter().copied().collect();
+            let allowed = if bound { own() } else { CpuSet::first(m.cpus.len()) };
+            let (task, t) = kthread(m, domain, name, cpus[0], allowed);
             m.tasks.push(Task { sched, ..t });
             m.domains[domain].kthread = Some(task);
         }

@@ -355,6 +355,8 @@ pub(crate) struct FreqDomain {
     /// Who changes frequencies where the driver cannot do it at once: the sugov kthread, or of the workers the
     /// one that is at it.
     pub(crate) kthread: Option<TaskId>,
+    /// Its CPU does not look for who is to run before that, once it has woken.
+    pub(crate) kthread_due: Instant,
     /// Of governors whose work goes to the workers of the CPUs (`kworker`), by place in the policy.
     pub(crate) workers: Vec<TaskId>,
     /// `sg_policy->work_in_progress`.

@@ -91,6 +91,11 @@ impl Runs {
     pub(super) fn freqs(&self) -> &[(u64, CpuId, KHz)] {
         &self.freqs
     }
+    /// When `comm` was created, in ns.
+    pub(super) fn created(&self, comm: &str) -> u64 {
+        let task = self.task(comm);
+        self.woke.iter().find(|w| w.0 == task).expect("it is created").1
+    }
     /// From each wakeup of `comm` to its next sleep, in ns.
     pub(super) fn responses(&self, comm: &str) -> Vec<u64> {
         let task = self.task(comm);

@@ -15,6 +15,7 @@ mod generate;
 mod governors;
 mod groups;
 mod high;
+mod kthreads;
 mod latency_nice;
 mod long_run;
 mod metamorphic;
