@@ -1,7 +1,7 @@
 //! `--backend vm` and `vm fetch` on a QEMU and an apt that are shell scripts: whatever happens,
 //! a clear error, no process that stays, no half of a file that counts as a whole one.
 
-use crate::{command, scratch};
+use crate::{as_meant_for_a_person, command, scratch};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -70,8 +70,12 @@ impl World {
     }
 
     /// Starts the command in a group of its own and waits until its helper runs: both their pids.
+    /// Who tests in the background of a script has Ctrl-C ignored, and would pass that on (`env` undoes it).
     fn start(&self, args: &[&str]) -> (Child, u32) {
-        let mut command = self.command(args);
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_risetime")]).args(args);
+        as_meant_for_a_person(&mut command, &self.0);
+        let mut command = self.dress(command);
         let child = command.process_group(0).stderr(Stdio::null()).stdout(Stdio::null()).spawn();
         let pid = || fs::read_to_string(self.0.join("pid")).ok()?.trim().parse().ok();
         (child.unwrap(), until("the helper starts", pid))

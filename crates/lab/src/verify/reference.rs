@@ -752,14 +752,18 @@ mod tests {
         assert_eq!(own, [turn(0, 110 + 80 + 650, None)]);
     }
 
+    /// A switch on that CPU.
+    fn on(cpu: u32, event: Event<'static>) -> Event<'static> {
+        match event {
+            Event::Switch { prev, next, .. } => Event::Switch { cpu: CpuId(cpu), prev, next },
+            other => other,
+        }
+    }
+
     #[test]
     fn a_kthread_is_who_changed_a_frequency() {
         use SwitchOut::Sleeping;
         let freq = Event::Freq { cpu: CpuId(0), freq: KHz(1) };
-        let on = |cpu: u32, event: Event<'static>| match event {
-            Event::Switch { prev, next, .. } => Event::Switch { cpu: CpuId(cpu), prev, next },
-            other => other,
-        };
         let m1 = Platform::load("m1").unwrap();
         let trace = trace(&[
             (0, new(5, false)),
@@ -778,8 +782,8 @@ mod tests {
         let us = |n: u64| Span(n * US);
         let wanted = Kthread { wakes: us(0), waits: us(8), until_change: us(5), runs: us(17) };
         assert_eq!(kthread(&trace, &m1), Some(wanted), "the others changed nothing");
-        let on: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
-        assert_eq!(on, [(CpuId(0), CpuId(2))], "of CPUs 0 to 3, where it ran");
+        let cpus: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
+        assert_eq!(cpus, [(CpuId(0), CpuId(2))], "of CPUs 0 to 3, where it ran");
         assert_eq!(kthread(&Memory::default(), &m1), None);
     }
 
@@ -788,10 +792,6 @@ mod tests {
     fn who_changes_a_frequency_is_known_by_name() {
         use SwitchOut::Sleeping;
         let freq = Event::Freq { cpu: CpuId(0), freq: KHz(1) };
-        let on = |cpu: u32, event: Event<'static>| match event {
-            Event::Switch { prev, next, .. } => Event::Switch { cpu: CpuId(cpu), prev, next },
-            other => other,
-        };
         let named = |task, comm| match new(task, false) {
             Event::TaskNew { task, user, cpu, why, max_speed, .. } => {
                 Event::TaskNew { task, comm, user, cpu, why, max_speed }
@@ -813,8 +813,8 @@ mod tests {
         let us = |n: u64| Span(n * US);
         let wanted = Kthread { wakes: us(0), waits: us(2), until_change: us(8), runs: us(18) };
         assert_eq!(kthread(&trace, &m1), Some(wanted));
-        let on: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
-        assert_eq!(on, [(CpuId(0), CpuId(5))]);
+        let cpus: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
+        assert_eq!(cpus, [(CpuId(0), CpuId(5))]);
     }
 
     /// What a kernel that tells of no signals says of itself, by the header of a simulation on `m1` under schedutil.

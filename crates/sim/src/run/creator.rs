@@ -130,8 +130,9 @@ impl Creating {
 /// The creator takes on the attributes of the task that it will create, for it to inherit: its own policy, if it leaves
 /// that for longer than a moment.
 ///
-/// Since 7.0 who rises to a real-time policy is asked for its CPU (`sched_change_end`), and waits among its like for its
-/// turn. Before, it goes on to the next tick, and is back before that: the governor hears of it, and nobody is pulled.
+/// Since 7.0 who rises to a real-time policy is asked for its CPU (`sched_change_end`, so in 7.2 and 7.3), and waits among
+/// its like for its turn. Before (6.12), it goes on to the next tick, and is back before that: the governor hears of it,
+/// and nobody is pulled. What lies between was not read: no preset stands there.
 fn prepares(rq: &mut Rq<'_, '_>, creator: TaskId, child: TaskId) -> Option<Policy> {
     let m = rq.m();
     let (own, pulls) = (m.task(creator).sched.policy, m.classes.push_rt);

@@ -545,7 +545,7 @@ fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Spa
 ///
 /// Where any CPU may change the frequency (`dvfs_possible_from_any_cpu`: cpufreq-dt, scpi), sugov allows its thread the
 /// domain's CPUs, not binding it, since 6.13. Since 7.0 a thread that is not bound is then allowed every CPU as it first
-/// runs (kthread.c:kthread_affine_node).
+/// runs (kthread.c:kthread_affine_node, read in 7.2 and 7.3; merged with the tag `kthread-for-7.0`).
 ///
 /// `DEVIATES(any-cpu)`: each driver that cannot switch fast is taken for one with `dvfs_possible_from_any_cpu`. Where it is
 /// not, the governor's thread stays on the policy's CPUs in 7.0 and later, too, as it does here up to 6.19.
