@@ -521,17 +521,32 @@ fn kthread_cpus(trace: &Memory, platform: &Platform) -> BTreeMap<CpuId, CpuId> {
 pub(super) fn creator(trace: &Memory, start: &Start) -> Option<Creator> {
     /// What the guest's agent asks for.
     const SLICE: Span = Span::from_us(100);
+    let (creator, since) = runs_on(trace, start.cpu, start.t0)?;
+    let turns = turns(trace, creator, since);
+    Some(Creator { cpu: start.cpu, slice: SLICE, before: start.t0.since(since), turns })
+}
+
+/// The task that has `cpu` at `until`, and since when.
+fn runs_on(trace: &Memory, cpu: CpuId, until: Instant) -> Option<(TaskId, Instant)> {
     let mut running = None;
-    for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0) {
-        if let Event::Switch { cpu, next, .. } = event
-            && cpu == start.cpu
+    for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= until) {
+        if let Event::Switch { cpu: on, next, .. } = event
+            && on == cpu
         {
             running = next.map(|task| (task, at));
         }
     }
-    let (creator, since) = running?;
-    let turns = turns(trace, creator, since);
-    Some(Creator { cpu: start.cpu, slice: SLICE, before: start.t0.since(since), turns })
+    running
+}
+
+/// The thread that creates the workload's tasks: who runs where and when the first one is created.
+pub(super) fn who_creates(trace: &Memory) -> Option<TaskId> {
+    let first = trace.events().iter().find_map(|&(at, event)| match event {
+        Event::TaskNew { task: TASK, cpu, .. } => Some((cpu, at)),
+        _ => None,
+    });
+    let (cpu, at) = first?;
+    runs_on(trace, cpu, at).map(|(task, _)| task)
 }
 
 /// When `task` was awake from `from` on: its wakeups, how long it had a CPU until it slept again,

@@ -5,7 +5,7 @@
 //!     └──────> what was decided there: the next switch, migration, frequency, idle state
 //! ```
 
-use super::reference::{Start, changes_wanted, first_tick};
+use super::reference::{Start, changes_wanted, first_tick, who_creates};
 use crate::parallel::parallel;
 use crate::phases::phase_span;
 use crate::run::record;
@@ -54,7 +54,7 @@ pub fn step(
     let first_tick =
         tick_told(reference, tick).or_else(|| first_tick(reference, tick, &start)).unwrap_or(tick);
     let wanted = changes_wanted(reference, &experiment.platform);
-    let beside = Beside { first_tick, wanted };
+    let beside = Beside { first_tick, wanted, creator: who_creates(reference) };
     let followed = follow(&experiment, reference, &beside, mutant)?;
     Ok(judge(&experiment, reference, &beside, &followed))
 }

@@ -59,6 +59,8 @@ pub struct Beside {
     /// When each frequency change was wanted, by the domain's first CPU: then and from then on the governor there
     /// counted with it. Ascending.
     pub wanted: Vec<(Instant, CpuId, KHz)>,
+    /// The thread that creates the workload's tasks, in the reference's numbers: the agent's binds itself to one CPU.
+    pub creator: Option<TaskId>,
 }
 
 /// A decision that was asked for.
@@ -210,6 +212,7 @@ pub fn follow(
         tells,
         names: texts.names,
         here: BTreeMap::new(),
+        creator: beside.creator,
         first_act: BTreeMap::new(),
         experiment,
         wanted: vec![None; domains],
@@ -285,6 +288,8 @@ struct Follower<'a, 'e> {
     names: BTreeMap<TaskId, String>,
     /// By the number there, the task here.
     here: BTreeMap<TaskId, TaskId>,
+    /// Of those there ([`Beside::creator`]).
+    creator: Option<TaskId>,
     experiment: &'e Experiment,
     /// What forked tasks take on when they first run.
     first_act: BTreeMap<TaskId, Attr>,

@@ -32,6 +32,7 @@ impl Follower<'_, '_> {
                 let (task, mut t) = new_task(m, name.into(), Role::Creator);
                 match own_cpu(name) {
                     Some(own) => t.set_allowed(&m.cpus, [own].into_iter().collect()),
+                    None if self.creator == Some(there) => {}
                     None => drop(self.shared.borrow_mut().strangers.insert(task)),
                 }
                 if name.starts_with("migration/") {
@@ -45,6 +46,17 @@ impl Follower<'_, '_> {
         };
         self.here.insert(there, task);
         self.shared.borrow_mut().there.insert(task, there);
+        task
+    }
+
+    /// The task here that is on `cpu` there. The thread that creates tasks has bound itself to that one; while it creates
+    /// one it takes on the CPUs of that, which is not told.
+    fn task_on(&mut self, there: TaskId, cpu: CpuId) -> TaskId {
+        let task = self.task(there, cpu);
+        if self.creator == Some(there) {
+            let m = &mut self.simulation.k.m;
+            m.tasks[task.index()].set_allowed(&m.cpus, [cpu].into_iter().collect());
+        }
         task
     }
 
@@ -105,7 +117,7 @@ impl Follower<'_, '_> {
     /// A wakeup begins on `by`: where does its task go? Where its dequeue was delayed nobody asks.
     pub(super) fn asks(&mut self, index: usize, by: CpuId) {
         let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
-        let task = self.task(there, cpu);
+        let task = self.task_on(there, cpu);
         let m = &self.simulation.k.m;
         let prev = m.task(task).cpu;
         if m.task(task).state != State::Sleeping || m.fair_entity(prev, task).is_some() {
@@ -120,7 +132,7 @@ impl Follower<'_, '_> {
 
     pub(super) fn woken(&mut self, index: usize) {
         let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
-        let task = self.task(there, cpu);
+        let task = self.task_on(there, cpu);
         let k = &mut self.simulation.k;
         let prev = k.m.task(task).cpu;
         k.m.cpu_mut(prev).timers.remove(task);
@@ -167,7 +179,8 @@ impl Follower<'_, '_> {
     }
 
     pub(super) fn moved(&mut self, there: TaskId, from: CpuId, to: CpuId) {
-        let task = self.task(there, from);
+        self.task(there, from);
+        let task = self.task_on(there, to);
         let k = &mut self.simulation.k;
         let (state, on) = (k.m.task(task).state, k.m.task(task).cpu);
         if state == State::Runnable && on != to {
@@ -202,7 +215,7 @@ impl Follower<'_, '_> {
         let prev = prev.map(|(task, _)| self.task(task, cpu));
         let next = next.map(|there| {
             let known = self.here.contains_key(&there);
-            let next = self.task(there, cpu);
+            let next = self.task_on(there, cpu);
             self.is_queued(next, cpu, known);
             next
         });
