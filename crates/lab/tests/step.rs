@@ -158,7 +158,7 @@ fn where_a_kernel_tells_from_what_it_decides_the_simulator_decides_the_same() {
     }
 }
 
-/// Deadline tasks alone, beside fair ones and beside real-time ones, a second of each under each kernel:
+/// Deadline tasks alone, beside fair ones and beside real-time ones, and SCHED_RR tasks, a second of each under each kernel:
 /// `beside/RELEASE-WORKLOAD.trace.gz`, as `risetime verify WORKLOAD.json --platform rpi4 --kernel K --mode step
 /// --policy linux-K --hz 250 --seconds 1 --references DIR` keeps it. And under 6.1 two seconds of `rt-burst`, whose task is throttled.
 #[test]
@@ -193,6 +193,10 @@ fn beside_deadline_and_real_time_tasks_it_decides_the_same() {
         holds(&all, &wanted);
         moves_as_there(&all, 100, 0);
         comparable(&all);
+        // The thread that creates them waits behind real-time tasks, bound to its CPU: other CPUs look, and take nothing.
+        let turns = of(rev, "round-robin", 1.0);
+        assert!(turns.rows[&Decision::TickPreempt].asked > 5, "{:?}", turns.rows);
+        assert_eq!((turns.moves.own, turns.moves.given), (0, 0), "{rev}: {:?}", turns.differences);
         let off = |what: &str| all.states.iter().find(|s| s.what == what).map(|s| s.p90);
         assert!(off("dl deadline").is_some_and(|ns| ns < 100_000), "{:?}", off("dl deadline"));
     }
