@@ -466,8 +466,10 @@ impl Told {
 pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
     let mut timers: BTreeMap<u32, u64> = BTreeMap::new();
     let mut ticks: BTreeMap<u32, bool> = BTreeMap::new();
-    // By policy, the next look: what had been asked for by then, and when.
-    let mut next: BTreeMap<u64, (KHz, u64)> = BTreeMap::new();
+    // By policy, what had been asked for by its next look. Other CPUs' looks may have begun before one is over, and a probe
+    // may miss some: whose change it was its time says (`last_freq_update_time`).
+    let mut next: BTreeMap<u64, KHz> = BTreeMap::new();
+    let mut changes: BTreeMap<(u64, u64), KHz> = BTreeMap::new();
     for (cpu, choice) in events {
         match choice {
             Choice::Begins(probed) => {
@@ -481,10 +483,10 @@ pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
             }
             Choice::Told(Told::FreqLook { policy, time, look, .. }) => {
                 let last = time.saturating_sub(look.since_ns);
-                let after = next.insert(*policy, (look.next_freq, last));
-                // A probe may miss a look: then it is that one's.
-                let own = |(freq, at): &(KHz, u64)| *freq == look.next_freq || *at == *time;
-                look.chosen = after.filter(own).map(|(freq, _)| freq);
+                let changed = changes.get(&(*policy, *time)).copied();
+                let after = next.insert(*policy, look.next_freq);
+                changes.insert((*policy, last), look.next_freq);
+                look.chosen = changed.or(after.filter(|freq| *freq == look.next_freq));
             }
             Choice::Told(_) => {}
         }

@@ -90,7 +90,7 @@ struct Prepared {
 
 /// The form of the events that are made of an answer. Whoever makes other events of the same answer raises it: traces that
 /// were kept are then recorded anew.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 impl Vm {
     /// From what is in `cache`, with `kernel` if the user named one, the settings of the experiments to

@@ -139,6 +139,8 @@ fn answer() -> Vec<u8> {
                 &[4, 9, 500, 600, 590, 400, 0, 1, 51, 3, 3, 52_428, 5, 6, 7, 2, 9, 99],
             ),
         ),
+        // This one has begun before that is over.
+        (0, said(GOV_SHARED, &[6, 9, 505, 600, 590, 400, 0, 0, 51, 3, 4, 0, 5, 6, 7, 0, 0, 1024])),
         // That it had asked for at 650 nobody told.
         (1, said(GOV_SHARED, &[5, 9, 600, 700, 690, 500, 0, 0, 51, 3, 4, 0, 5, 6, 7, 0, 0, 1024])),
         (1, said(GOV_SHARED, &[4, 9, 700, 800, 790, 650, 0, 0, 51, 3, 4, 0, 5, 6, 7, 0, 0, 1024])),
@@ -256,6 +258,10 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         (261, Event::Tick { cpu: CpuId(0) }),
         (262, Event::CfsUtilEst { cpu, util_est: Util(77) }),
         (263, Event::FreqLook { cpu, look: freq_look }),
+        (
+            263,
+            Event::FreqLook { cpu: CpuId(6), look: FreqLook { since_ns: 105, ..later(600, 590) } },
+        ),
         (264, Event::FreqLook { cpu: CpuId(5), look: later(700, 690) }),
         (265, Event::FreqLook { cpu, look: FreqLook { since_ns: 50, ..later(800, 790) } }),
         (266, Event::Prio { task, prio: -1 }),
