@@ -563,9 +563,9 @@ fn turns(trace: &Memory, task: TaskId, from: Instant) -> Vec<Turn> {
             Event::PeltTask { task: t, .. } if t == task => enqueued = at,
             Event::TaskNew { task: t, .. } if t == task => turns.push(begin(from)),
             Event::TaskNew { task: child, user: true, .. } => {
-                if let (Some((_, since)), Some(turn)) = (&mut on_cpu, turns.last_mut()) {
+                if let (Some((on, since)), Some(turn)) = (&mut on_cpu, turns.last_mut()) {
                     turn.runs += at.since(*since);
-                    turn.creates = Some(child);
+                    turn.creates = Some((child, *on));
                     *since = at;
                     turns.push(begin(from));
                 }
@@ -758,7 +758,7 @@ mod tests {
         let turn = |wakes, runs, creates: Option<u32>| Turn {
             wakes: us(wakes),
             runs: us(runs),
-            creates: creates.map(TaskId),
+            creates: creates.map(|child| (TaskId(child), CpuId(0))),
         };
         let wanted = [turn(0, 70, Some(0)), turn(0, 20 + 30, None), turn(300, 40, None)];
         assert_eq!(creator.turns, wanted);

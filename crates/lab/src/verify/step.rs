@@ -282,6 +282,8 @@ impl There {
         let mut waking: BTreeMap<TaskId, Instant> = BTreeMap::new();
         // Tasks of the classes above are pushed and pulled, which is no balancing.
         let mut above: BTreeMap<TaskId, bool> = BTreeMap::new();
+        // Who creates them moves itself, to the CPUs of whom it creates and back.
+        let creator = who_creates(reference);
         for (at, event) in reference.events() {
             match *event {
                 Event::Waking { task, .. } => drop(waking.insert(task, *at)),
@@ -319,7 +321,8 @@ impl There {
                 Event::Prio { task, prio } => drop(above.insert(task, prio < MAX_RT_PRIO)),
                 Event::Migrate { task, from, to, .. }
                     if awake.get(&task).copied().unwrap_or(false)
-                        && !above.get(&task).copied().unwrap_or(false) =>
+                        && !above.get(&task).copied().unwrap_or(false)
+                        && creator != Some(task) =>
                 {
                     there.moves.push((*at, task, from, to));
                 }

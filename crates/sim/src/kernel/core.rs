@@ -120,8 +120,9 @@ impl Kernel<'_> {
             first_cpu_of(&self.m, self.first_cpu, task)
         } else {
             if !self.m.is_fork(task) {
-                // Its parent is the workload's main thread, which stays where the first task began.
-                self.m.task_mut(task).cpu = self.parent_cpu;
+                // Its parent is the workload's main thread, which stays where the first task began, or another trace's.
+                let parent = self.m.creator.map_or(self.parent_cpu, |t| self.m.task(t).cpu);
+                self.m.task_mut(task).cpu = parent;
             }
             self.rq(self.m.task(task).cpu).allow_some(task);
             match self.m.cpu_instead(Point::Fork { task }) {
@@ -160,6 +161,12 @@ impl Kernel<'_> {
         let m = &mut self.m;
         let max_speed = m.max_speed(task);
         m.task_mut(task).max_speed = max_speed;
+        if first && m.creator.is_some() {
+            // Its creator is bound to this CPU, and with that itself, too, until it runs.
+            let t = &mut m.tasks[task.index()];
+            t.binds_itself = Some(Box::new(t.allowed));
+            t.set_allowed(&m.cpus, [cpu].into_iter().collect());
+        }
         let comm = m.task(task).comm.clone();
         let why = placed.why;
         self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
@@ -600,7 +607,7 @@ impl Rq<'_, '_> {
     }
 
     /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
-    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+    pub(crate) fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
         if !allowed.intersects(&self.m().root.online) {
             // EINVAL: no such CPU is online. The affinity stays.
             return;

@@ -112,6 +112,13 @@ impl Current<'_, '_> {
             self.k.rq(self.cpu).take_policy(self.task);
         }
     }
+    /// Its first act: it binds itself to the CPUs that it is to have.
+    #[inline]
+    pub(crate) fn binds_itself(&mut self) {
+        if let Some(cpus) = self.k.m.task_mut(self.task).binds_itself.take() {
+            self.k.rq(self.cpu).set_cpus_allowed(self.task, *cpus);
+        }
+    }
     /// From when its timers count, said once.
     #[inline]
     pub(crate) fn timers_from(&mut self) -> Option<Instant> {

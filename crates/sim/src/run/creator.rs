@@ -21,13 +21,15 @@ use std::collections::VecDeque;
 pub(crate) struct Creating {
     /// Its turns to come, and when they are due.
     turns: VecDeque<(Instant, Turn)>,
+    /// The CPU that it is bound to but for when it creates a task that may not run there: it takes on that one's CPUs.
+    home: CpuId,
     slice: Span,
     /// Whom it creates at the end of this turn.
     child: Option<TaskId>,
     /// What is left of its turn once it has its own attributes back.
     left: Option<Span>,
-    /// Whom it will create, and what is left of its turn when it prepares to.
-    prepares: Option<(TaskId, Span)>,
+    /// Whom it will create, on which CPU it is then, and what is left of its turn when it prepares to.
+    prepares: Option<(TaskId, CpuId, Span)>,
     /// Its own policy, while it has another one.
     own: Option<Policy>,
 }
@@ -52,7 +54,8 @@ impl Creating {
         }
         k.m.tasks.push(t);
         k.q.push(Instant(before), Ev::Timer { task, generation: 0 });
-        Creating { turns, slice: creator.slice, child: None, left: None, prepares: None, own: None }
+        let (home, slice) = (creator.cpu, creator.slice);
+        Creating { turns, home, slice, child: None, left: None, prepares: None, own: None }
     }
 
     /// It is done with what it did: it creates the next task, goes on, or sleeps. (Creating asks the
@@ -60,7 +63,7 @@ impl Creating {
     pub(crate) fn advance(this: &RefCell<Creating>, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
         let now = k.m.now;
         let mut creating = this.borrow_mut();
-        let slice = creating.slice;
+        let (home, slice) = (creating.home, creating.slice);
         if let Some(left) = creating.left.take() {
             let mut rq = k.rq(cpu);
             if let Some(own) = creating.own.take() {
@@ -69,11 +72,13 @@ impl Creating {
             rq.set_nice(task, 0);
             rq.c().cfs.set_slice(task, Some(slice.0));
             rq.set_clamps(task, Uclamp::default());
+            rq.set_cpus_allowed(task, [home].into_iter().collect());
             rq.t(task).todo = Todo::Time(left);
             return rq.arm_work();
         }
-        if let Some((child, left)) = creating.prepares.take() {
+        if let Some((child, on, left)) = creating.prepares.take() {
             let mut rq = k.rq(cpu);
+            rq.set_cpus_allowed(task, [on].into_iter().collect());
             creating.own = prepares(&mut rq, task, child);
             rq.t(task).todo = Todo::Time(left);
             return rq.arm_work();
@@ -82,7 +87,7 @@ impl Creating {
         match creating.turns.front().copied() {
             Some((wakes, turn)) if wakes <= now => {
                 creating.turns.pop_front();
-                creating.child = turn.creates;
+                creating.child = turn.creates.map(|(child, _)| child);
                 k.m.task_mut(task).todo = Todo::Time(turn.runs);
                 creating.will_create(k.m.task_mut(task), turn);
                 drop(creating);
@@ -102,9 +107,9 @@ impl Creating {
     fn will_create(&mut self, creator: &mut Task, turn: Turn) {
         /// From the system call that gives it the child's attributes to the child's first enqueue.
         const MOMENT: Span = Span::from_us(100);
-        let Some(child) = turn.creates else { return };
+        let Some((child, on)) = turn.creates else { return };
         let left = turn.runs.min(MOMENT);
-        self.prepares = Some((child, left));
+        self.prepares = Some((child, on, left));
         creator.todo = Todo::Time(Span(turn.runs.0 - left.0));
     }
 

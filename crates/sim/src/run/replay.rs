@@ -93,8 +93,8 @@ pub struct Turn {
     pub wakes: Span,
     /// For how long it has the CPU.
     pub runs: Span,
-    /// The task that it creates at its end.
-    pub creates: Option<TaskId>,
+    /// The task that it creates at its end, and the CPU on which it then is.
+    pub creates: Option<(TaskId, CpuId)>,
 }
 
 /// A task's signals.

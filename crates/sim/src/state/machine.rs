@@ -498,6 +498,8 @@ pub(crate) struct Task {
     pub(crate) max_speed: Util,
     /// From when its timers count, where that is not when it first runs.
     pub(crate) timers_from: Option<Instant>,
+    /// The CPUs to which it binds itself when it first runs.
+    pub(crate) binds_itself: Option<Box<CpuSet>>,
     pub(crate) drawn: Drawn,
 }
 

@@ -41,28 +41,61 @@ fn the_kthread_of_a_policy_may_leave_its_cpus_since_7_0() {
     assert_eq!(allowed("linux-7.2+governor=interactive"), [[0], [1], [2], [3]]);
 }
 
-/// When the third of three real-time tasks of one CPU is created, in ms, by a thread that only a deadline server lets in
-/// while the first two take turns.
-fn third_is_created(policy: &str) -> u64 {
-    let tasks = r#"{"tasks": {"r": {"instance": 3, "cpus": [0], "policy": "SCHED_RR", "priority": 10, "loop": -1,
-                    "run": 400000, "sleep": 150000}}}"#;
+/// What runs where a thread of CPU 0 creates tasks, each on the CPU on which the thread then is.
+fn created_by_a_thread(machine: Platform, tasks: &str, policy: &str, on: &[(u32, u32)]) -> Runs {
     let workload = Workload::parse(tasks, "t").expect("a workload");
     let (e, mut runs) =
-        (experiment(cpus(1), workload, policy, &[], Span::from_ms(2000)), Runs::default());
-    let turn = |creates: Option<u32>| Turn {
+        (experiment(machine, workload, policy, &[], Span::from_ms(2000)), Runs::default());
+    let turn = |creates: Option<(u32, u32)>| Turn {
         wakes: Span(0),
         runs: Span::from_us(200),
-        creates: creates.map(TaskId),
+        creates: creates.map(|(child, cpu)| (TaskId(child), CpuId(cpu))),
     };
     let creator = Creator {
         cpu: CpuId(0),
         slice: Span::from_us(100),
         before: Span(0),
-        turns: vec![turn(Some(1)), turn(Some(2)), turn(None)],
+        turns: on.iter().map(|one| turn(Some(*one))).chain([turn(None)]).collect(),
     };
     let image = Some(Image { creator: Some(creator), ..Image::default() });
     Replay { image, ..Replay::default() }.run(&e, &mut runs).expect("runs");
-    runs.created("r-2") / 1_000_000
+    runs
+}
+
+/// When the third of three real-time tasks of one CPU is created, in ms, by a thread that only a deadline server lets in
+/// while the first two take turns.
+fn third_is_created(policy: &str) -> u64 {
+    let tasks = r#"{"tasks": {"r": {"instance": 3, "cpus": [0], "policy": "SCHED_RR", "priority": 10, "loop": -1,
+                    "run": 400000, "sleep": 150000}}}"#;
+    created_by_a_thread(cpus(1), tasks, policy, &[(1, 0), (2, 0)]).created("r-2") / 1_000_000
+}
+
+/// The thread of the agent is bound to the first CPU, and with that what it creates first, until that has said itself where it
+/// may run: a real-time task is not pushed away, but makes the thread wait.
+#[test]
+fn the_first_task_begins_on_the_cpu_of_its_creator() {
+    let tasks = r#"{"tasks": {"first": {"policy": "SCHED_FIFO", "loop": -1, "run": 5000, "sleep": 50000},
+                              "other": {"loop": -1, "run": 1000, "sleep": 1000}}}"#;
+    for policy in ["linux-6.1", "linux-6.12", "linux-7.3"] {
+        let policy = format!("{policy}+governor=performance");
+        let runs = created_by_a_thread(cpus(2), tasks, &policy, &[(0, 0), (1, 0)]);
+        let us = runs.created("other") / 1000;
+        assert!((5_000..5_800).contains(&us), "{policy}: {us}");
+    }
+}
+
+/// Whoever creates a task that may not run on its CPU moves to one of that one's: there it is in the way.
+#[test]
+fn a_task_is_created_from_one_of_its_own_cpus() {
+    let tasks = r#"{"tasks": {"first": {"cpus": [0], "loop": -1, "run": 100, "sleep": 1000},
+                              "other": {"cpus": [1, 2], "loop": -1, "run": 100, "sleep": 1000}}}"#;
+    for (on, goes_to) in [(1, 2), (2, 1)] {
+        for policy in ["linux-6.1", "linux-6.12", "linux-7.3"] {
+            let runs = created_by_a_thread(cpus(4), tasks, policy, &[(0, 0), (1, on)]);
+            let began = runs.moves.iter().find(|(task, ..)| *task == TaskId(1)).map(|m| m.1);
+            assert_eq!(began, Some(CpuId(goes_to)), "{policy}, from CPU {on}");
+        }
+    }
 }
 
 /// Who rises to a real-time policy is asked for its CPU since 7.0, and waits behind those that are there.

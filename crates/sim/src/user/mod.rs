@@ -224,6 +224,7 @@ impl User {
         let (now, task) = (current.m().now, current.task);
         loop {
             let Some(Some(program)) = self.programs.get_mut(task.index()) else { return None };
+            current.binds_itself();
             if let Some(from) = current.timers_from() {
                 program.count_timers_from(from);
             }
