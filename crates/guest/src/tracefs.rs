@@ -97,8 +97,11 @@ impl Tracer {
             .map_err(Clone::clone)
             .and_then(|b| Btf::parse(b).map_err(|e| e.to_string()));
         for line in &job.probes {
-            if let Err(e) = self.of_job(line, btf.as_ref(), job.kprobes) {
-                values.push_str(&value_line(&format!("probe {}", probe::name(line)), &e));
+            let name = probe::name(line);
+            // One that is over before time 0 costs nobody anything.
+            let kprobes = job.kprobes || name.strip_prefix(BEFORE).is_some();
+            if let Err(e) = self.of_job(line, btf.as_ref(), kprobes) {
+                values.push_str(&value_line(&format!("probe {name}"), &e));
             }
         }
     }
