@@ -37,6 +37,8 @@ pub(crate) const ROOT: &str = "/sys/kernel/tracing";
 
 /// Group of the probes that are in force until shortly before time 0 only.
 const BEFORE: &str = "rt_before";
+/// Group of those that tell of what happens at ticks at most.
+const RARE: &str = "rt_rare";
 
 impl Tracer {
     /// Sets up the events and probes of `job`, recording in `values` what this kernel has not.
@@ -98,8 +100,9 @@ impl Tracer {
             .and_then(|b| Btf::parse(b).map_err(|e| e.to_string()));
         for line in &job.probes {
             let name = probe::name(line);
-            // One that is over before time 0 costs nobody anything.
-            let kprobes = job.kprobes || name.strip_prefix(BEFORE).is_some();
+            // What is over before time 0, or rare, costs next to nothing by a kprobe, too.
+            let group = name.split('/').next().unwrap_or_default();
+            let kprobes = job.kprobes || [BEFORE, RARE].contains(&group);
             if let Err(e) = self.of_job(line, btf.as_ref(), kprobes) {
                 values.push_str(&value_line(&format!("probe {name}"), &e));
             }

@@ -217,10 +217,8 @@ const DECODERS: &[(&str, Decode)] = &[
     ("rt/pelt_dl", |f, r| pressure(f, r, "dl")),
     ("rt/pelt_irq", |f, r| pressure(f, r, "irq")),
     ("rt/ovu", |f, r| Some(Raw::Overutilized(n(f, r, "ov")? != 0))),
-    ("rt/cap", |f, r| {
-        let (cpu, capacity) = (n(f, r, "cpu")? as u32, u(f, r, "cap")?);
-        Some(Raw::Capacity { cpu, capacity, due: due(f, r)? })
-    }),
+    ("rt/cap", capacity),
+    ("rt_rare/cap", capacity),
     ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
     ("rt/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
     ("rt/cfs_period", |f, r| Some(Raw::Period { css: n(f, r, "css")? as u32 })),
@@ -271,6 +269,10 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
         last: pending.then_some((last as usize, slept as u64, n(f, r, "tick")? != 0)),
         asked: n(f, r, "now").and_then(asked),
     })
+}
+fn capacity<'a>(f: &Format, r: &Record<'a>) -> Option<Raw<'a>> {
+    let (cpu, capacity) = (n(f, r, "cpu")? as u32, u(f, r, "cap")?);
+    Some(Raw::Capacity { cpu, capacity, due: due(f, r)? })
 }
 fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
     let (cpu, util) = (n(f, r, "cpu")? as u32, u(f, r, "util")?);

@@ -174,7 +174,12 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
     let limited = workload.groups.iter().any(|g| g.quota.is_some());
     let always = PROBES.iter().copied().chain(limited.then_some(PERIODS)).map(String::from);
     if !decisions {
-        return always.collect();
+        // Kernels that take no `t:` tell by a kprobe when each CPU balances next, and by no other what happens often.
+        let rare = |probe: String| match probe.strip_prefix("t:rt/cap ") {
+            Some(rest) if rev < V6_14 => format!("t:rt_rare/cap {rest}{TICKED}"),
+            _ => probe,
+        };
+        return always.map(rare).collect();
     }
     let resched = if rev < V6_17 { RESCHED_CURR } else { RESCHED };
     let tick = TICK.into_iter().filter(|_| rev < V6_9);

@@ -150,7 +150,8 @@ impl Kernel<'_> {
         let m = &mut self.m;
         let (capacity, t) = (m.cpus[cpu.index()].capacity, &mut m.tasks[task.index()]);
         (t.cpu, t.state) = (cpu, State::Runnable);
-        t.recent_used_cpu = cpu;
+        // Before it is placed: where it was made.
+        t.recent_used_cpu = parent;
         if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
             let cfs = &level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);

@@ -1,6 +1,7 @@
 //! Where wakeups go, in small machines set up by hand.
 
 use super::Bytes;
+use super::classes::{cpus, run};
 use crate::Counterfactual;
 use crate::kernel::placement::{self, Placed, Waker};
 use crate::run::engine::Simulation;
@@ -171,4 +172,22 @@ fn a_forbidden_cpu_falls_back_within_the_node() {
         m.tasks[0].set_allowed(&m.cpus, [3, 90].into_iter().map(CpuId).collect());
         assert_eq!(wake(m, 70, false), placed(90, Why::Affinity));
     });
+}
+
+/// `wake_up_new_task` notes as recently used where the task was made, before it is placed: when its own CPU is taken at its
+/// first wakeup, it goes there. Before 4.16 nobody noted that.
+#[test]
+fn a_new_task_has_used_the_cpu_of_its_parent() {
+    let tasks = r#"
+        "parent": {"cpus": [0], "loop": -1, "run": 5000, "sleep": 100000},
+        "child": {"delay": 2000, "loop": -1, "run": 1000, "sleep": 20000},
+        "hog": {"cpus": [1], "delay": 10000, "loop": -1, "run": 1000000}"#;
+    for (policy, then) in [("linux-4.14", 2), ("linux-6.1", 0), ("linux-6.12", 0), ("linux-7.3", 0)]
+    {
+        let runs = run(cpus(4), tasks, &format!("{policy}+governor=performance"), 40);
+        let child: Vec<CpuId> =
+            runs.moves.iter().filter(|(task, ..)| *task == TaskId(1)).map(|m| m.1).collect();
+        assert_eq!(child[0], CpuId(1), "{policy}: an idle one");
+        assert_eq!(child[1], CpuId(then), "{policy}");
+    }
 }

@@ -331,6 +331,24 @@ fn an_ordinary_run_asks_for_nothing_more() {
     assert_eq!(risetime_job::job::Job::parse(&full.to_text()), Ok(full));
 }
 
+/// Kernels before 6.14 take probes as kprobes alone, which cost more: what happens often is then not asked for.
+#[test]
+fn an_ordinary_run_asks_older_kernels_for_what_is_rare() {
+    let workload = Workload::load("rampup").unwrap().bind(&Platform::load("m1").unwrap()).unwrap();
+    let (v, rare, ordinary) = (KernelRev::new, "t:rt_rare/cap ", "t:rt/cap ");
+    for (rev, name) in
+        [(v(6, 1), rare), (v(6, 12), rare), (v(6, 14), ordinary), (v(7, 3), ordinary)]
+    {
+        let all = probes::probes(&workload, false, rev);
+        let of = |what: &str| all.iter().filter(|p| p.starts_with(what)).count();
+        assert_eq!((of(ordinary) + of("t:rt_rare/"), of(name)), (1, 1), "{rev}");
+        // Where a variable cannot be read, what stands for it is.
+        let looks = all.iter().find(|p| p.starts_with(name)).unwrap();
+        assert_eq!(looks.contains(" ticked="), name == rare, "{rev}");
+        assert_eq!(of("f:rt_before/menu "), 1, "{rev}");
+    }
+}
+
 #[test]
 fn each_release_is_asked_where_it_can_answer() {
     let workload = Workload::load("rampup").unwrap();

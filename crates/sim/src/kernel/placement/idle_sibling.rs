@@ -48,7 +48,8 @@ pub(super) fn select_idle_sibling(
         }
         prev_aff = Some(prev);
     }
-    let mut recent = Some(t.recent_used_cpu);
+    // 32e839dda3ba, "sched/fair: Use a recently used CPU as an idle candidate and the basis for SIS".
+    let mut recent = (m.rev >= KernelRev::new(4, 16)).then_some(t.recent_used_cpu);
     effects.recent_used_cpu(prev);
     if let Some(cpu) = recent
         && cpu != prev
