@@ -3,7 +3,9 @@
 
 use risetime_analysis::Kind;
 use risetime_analysis::verify::{Equivalence, Tally, Verdict};
-use risetime_lab::{Kept, Request, spread_all};
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::Span;
+use risetime_lab::{Can, Kept, Request, read_kept, spread_all, wide_named};
 use risetime_model::{Experiment, Value};
 use risetime_sim::Simulator;
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
@@ -66,6 +68,54 @@ impl Backend for Disobedient {
         let mut own = e.clone();
         own.settings.0.insert("governor".into(), Value::Name(self.0.into()));
         Simulator.run(&own, sink)
+    }
+}
+
+/// A kernel's runs from three start phases: `spread/RELEASE-NAME-PHASEus.trace.gz`, as `risetime verify --mode spread --draw 10
+/// --seed 504 --phases 3 --kernel RELEASE --references DIR` keeps them.
+struct Recorded {
+    rev: KernelRev,
+    name: &'static str,
+}
+
+impl Recorded {
+    fn path(&self, phase: Span) -> PathBuf {
+        let name = format!("{}-{}-{}us.trace.gz", self.rev, self.name, phase.0 / 1000);
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/spread").join(name)
+    }
+}
+
+impl Backend for Recorded {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        let trace = read_kept(&self.path(e.phase)).expect("kept");
+        trace.replay(sink);
+        let (end, events, notes) = (trace.end(), trace.events().len() as u64, Vec::new());
+        Ok(Outcome { end, events, notes, timer_interrupts: None })
+    }
+}
+
+/// What these tell of the start (when each CPU fell asleep, from where tasks are created) and where a new task goes at its first
+/// wakeup decides on which CPUs tasks then stay: without it a third of the figures differs.
+#[test]
+fn older_kernels_run_from_the_start_that_they_tell() {
+    for rev in [KernelRev::V6_1, KernelRev::V6_12] {
+        for name in ["wide-504-8", "wide-504-10"] {
+            let recorded = Recorded { rev, name };
+            let header = read_kept(&recorded.path(Span(0))).expect("kept");
+            let header = header.header().expect("it has one");
+            let cpus = header.platform.cpus().count();
+            assert_eq!((header.idle.len(), header.balance.len()), (cpus, cpus), "{rev}, {name}");
+            let mut case = wide_named(name, Can::of(rev, false)).expect("drawn");
+            case.settings.push_str("+noise=vm");
+            let found = against(&recorded, &case.experiment(Some(rev)).expect("valid"), 3);
+            let with = |verdict| found.figures.iter().filter(|f| f.verdict == verdict).count();
+            let (alike, different) = (with(Verdict::Equivalent), with(Verdict::Different));
+            assert!(alike > 40 && different <= 1, "{rev}, {name}: {alike}, {different}");
+        }
     }
 }
 

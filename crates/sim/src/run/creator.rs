@@ -72,15 +72,15 @@ impl Creating {
             rq.set_nice(task, 0);
             rq.c().cfs.set_slice(task, Some(slice.0));
             rq.set_clamps(task, Uclamp::default());
-            rq.set_cpus_allowed(task, [home].into_iter().collect());
             rq.t(task).todo = Todo::Time(left);
+            rq.set_cpus_allowed(task, [home].into_iter().collect());
             return rq.arm_work();
         }
         if let Some((child, on, left)) = creating.prepares.take() {
             let mut rq = k.rq(cpu);
-            rq.set_cpus_allowed(task, [on].into_iter().collect());
             creating.own = prepares(&mut rq, task, child);
             rq.t(task).todo = Todo::Time(left);
+            rq.set_cpus_allowed(task, [on].into_iter().collect());
             return rq.arm_work();
         }
         let child = creating.child.take();
