@@ -1,7 +1,8 @@
 //! What a guest's trace is made of: the kernel's events, and probes where it has none.
 //!
 //! ```text
-//! always     events, and the scheduler's signals on its bare tracepoints
+//! always     events, and the scheduler's signals on its bare tracepoints; before 6.14, where a probe has to be a
+//!            kprobe, which costs more, only what is over by time 0 (`rt_before`) and what is rare (`rt_rare`)
 //! decisions  where asked for, from what the kernel decides: `sched_waking`, the entities and the
 //!            runqueue where a task was queued or begins to run, loads, `need_resched`, ticks, looks of
 //!            governors and at domains, choices of `menu`; with the other names that releases have for that

@@ -125,7 +125,7 @@ fn judge(
     beside: &Beside,
     followed: &Followed,
 ) -> Stepped {
-    let there = There::of(reference);
+    let there = There::of(reference, beside.creator);
     let (mut rows, mut differences) = (BTreeMap::<Decision, Row>::new(), Vec::new());
     for asked in followed.asked.iter().filter(|a| a.at >= SETTLED) {
         let Some((kind, given)) = there.answer(asked, experiment.platform.tick()) else { continue };
@@ -275,15 +275,14 @@ impl TraceSink for There {
 }
 
 impl There {
-    fn of(reference: &Memory) -> There {
+    /// `creator`: who creates the tasks moves itself, to the CPUs of whom it creates and back.
+    fn of(reference: &Memory, creator: Option<TaskId>) -> There {
         let mut there = There::default();
         reference.replay(&mut there);
         let mut awake: BTreeMap<TaskId, bool> = BTreeMap::new();
         let mut waking: BTreeMap<TaskId, Instant> = BTreeMap::new();
         // Tasks of the classes above are pushed and pulled, which is no balancing.
         let mut above: BTreeMap<TaskId, bool> = BTreeMap::new();
-        // Who creates them moves itself, to the CPUs of whom it creates and back.
-        let creator = who_creates(reference);
         for (at, event) in reference.events() {
             match *event {
                 Event::Waking { task, .. } => drop(waking.insert(task, *at)),

@@ -1,7 +1,8 @@
 //! An idle CPU near a target (`select_idle_sibling`).
 //!
 //! ```text
-//! the target · the previous CPU · the one used before that      idle, sharing the cache, big enough
+//! the target · the previous CPU · the one used before that      idle, sharing the cache, big enough; the last one
+//!                                                               (`recent_used_cpu`) since 4.16
 //! unequal capacities     select_idle_capacity   first idle CPU that fits (on a core without work),
 //!                                               else the one that misses least
 //! no idle core known     select_idle_smt        a sibling thread of the previous CPU
@@ -48,7 +49,7 @@ pub(super) fn select_idle_sibling(
         }
         prev_aff = Some(prev);
     }
-    // 32e839dda3ba, "sched/fair: Use a recently used CPU as an idle candidate and the basis for SIS".
+    // "sched/fair: Use a recently used CPU as an idle candidate and the basis for SIS".
     let mut recent = (m.rev >= KernelRev::new(4, 16)).then_some(t.recent_used_cpu);
     effects.recent_used_cpu(prev);
     if let Some(cpu) = recent
