@@ -8,7 +8,7 @@ use risetime_kernel::units::Span;
 use risetime_lab::{Can, Kept, Request, read_kept, spread_all, wide_named};
 use risetime_model::{Experiment, Value};
 use risetime_sim::Simulator;
-use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+use risetime_trace::{Backend, Memory, Outcome, RunError, TraceSink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ impl Backend for Disobedient {
 }
 
 /// A kernel's runs from three start phases: `spread/RELEASE-NAME-PHASEus.trace.gz`, as `risetime verify --mode spread --draw 10
-/// --seed 504 --phases 3 --kernel RELEASE --references DIR` keeps them.
+/// --seed 504 --phases 3 --kernel RELEASE --references DIR` keeps them; of `reclaim.json`, of 1 s, with `governor=performance`.
 struct Recorded {
     rev: KernelRev,
     name: &'static str,
@@ -115,6 +115,45 @@ fn older_kernels_run_from_the_start_that_they_tell() {
             let with = |verdict| found.figures.iter().filter(|f| f.verdict == verdict).count();
             let (alike, different) = (with(Verdict::Equivalent), with(Verdict::Different));
             assert!(alike > 40 && different <= 1, "{rev}, {name}: {alike}, {different}");
+        }
+    }
+}
+
+/// Recordings that say nothing of what rebuilds of the sched domains have left, as an agent of before would have made them.
+struct Forgetful(Recorded);
+
+impl Backend for Forgetful {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        let mut trace = Memory::new();
+        let outcome = self.0.run(e, &mut trace)?;
+        let mut header = trace.header().expect("it has one").clone();
+        header.idle.iter_mut().for_each(|idle| idle.classes = None);
+        sink.header(&header);
+        trace.events().iter().for_each(|(at, event)| sink.event(*at, event));
+        sink.end(trace.end());
+        Ok(outcome)
+    }
+}
+
+/// Two deadline tasks that want more than they have reserved and reclaim it, at full speed. Boots of 6.1 and 6.12 had taken so much
+/// from `extra_bw` that `dl` was given 0.3 of a CPU, not 0.75: of a simulation that begins after one rebuild as much differs.
+#[test]
+fn who_reclaims_has_what_rebuilds_of_the_domains_have_left() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/spread/reclaim.json");
+    for (rev, kept) in [(KernelRev::V6_1, 30), (KernelRev::V6_12, 25)] {
+        let policies = vec![format!("linux-{rev}+governor=performance+noise=vm")];
+        let own = Request { seconds: Some(1.0), policies, ..Request::new(file, "laptop4") };
+        let e = own.experiments().expect("valid").remove(0);
+        let recorded = || Recorded { rev, name: "reclaim" };
+        let tally = Tally::of(&against(&recorded(), &e, 3).figures);
+        assert!(tally.equivalent >= kept && tally.different == 0, "{rev}: {tally:?}");
+        if rev == KernelRev::V6_1 {
+            let tally = Tally::of(&against(&Forgetful(recorded()), &e, 3).figures);
+            assert!(tally.different >= 10, "{rev}: {tally:?}");
         }
     }
 }

@@ -83,6 +83,19 @@ pub struct IdleMemory {
     pub before: Span,
     /// How long the sleep was; `None`: it went on.
     pub slept: Option<Span>,
+    /// What the other classes knew there then; `None`: not told.
+    pub classes: Option<ClassMemory>,
+}
+
+/// What real-time and deadline tasks will go by on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassMemory {
+    /// `distribute_cpu_mask_prev`: where its last search for any of several CPUs ended.
+    pub distribute: CpuId,
+    /// `extra_bw`: its part of what nobody has reserved, for who reclaims it; below 0 it wraps.
+    pub extra_bw: u64,
+    /// `total_bw`: what is reserved in its root domain.
+    pub total_bw: u64,
 }
 
 /// A signal of the trace.

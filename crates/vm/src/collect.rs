@@ -26,7 +26,7 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Tas
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_trace::{
-    BalanceMemory, Event, Hears, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
+    BalanceMemory, ClassMemory, Event, Hears, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -266,8 +266,16 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
         factors: [a, b, c, d, e, g],
         intervals,
         ptr: u(f, r, "ptr")? as usize,
+        classes: class_memory(f, r),
         last: pending.then_some((last as usize, slept as u64, n(f, r, "tick")? != 0)),
         asked: n(f, r, "now").and_then(asked),
+    })
+}
+fn class_memory(f: &Format, r: &Record<'_>) -> Option<ClassMemory> {
+    Some(ClassMemory {
+        distribute: CpuId(u(f, r, "distribute")? as u32),
+        extra_bw: u(f, r, "extra")?,
+        total_bw: u(f, r, "total")?,
     })
 }
 fn capacity<'a>(f: &Format, r: &Record<'a>) -> Option<Raw<'a>> {

@@ -14,7 +14,7 @@ use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Sleep};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Platform;
-use risetime_trace::IdleMemory;
+use risetime_trace::{ClassMemory, IdleMemory};
 
 /// A memory as the probe shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) struct Probed {
     pub(crate) factors: [u32; 6],
     pub(crate) intervals: [u32; 8],
     pub(crate) ptr: usize,
+    /// What the other classes know then, which has nothing to do with it.
+    pub(crate) classes: Option<ClassMemory>,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
     /// What it is told, where that was asked for.
@@ -52,6 +54,7 @@ pub(crate) struct Follower {
     sleep: Option<(u32, u64, Option<u64>)>,
     /// The probe's memory has not met the sleep yet that it was read for.
     fresh: bool,
+    classes: Option<ClassMemory>,
 }
 
 impl Follower {
@@ -69,6 +72,7 @@ impl Follower {
             governor: None,
             sleep: None,
             fresh: false,
+            classes: None,
         }
     }
 
@@ -87,6 +91,7 @@ impl Follower {
             governor.update(&self.states, state, Span(ns), by_tick, self.tick);
         }
         (self.governor, self.sleep, self.fresh) = (Some(governor), None, true);
+        self.classes = p.classes;
     }
 
     /// An idle state begins.
@@ -138,6 +143,7 @@ impl Follower {
             state,
             before: Span(now.saturating_sub(from)),
             slept: until.map(|until| Span(until - from)),
+            classes: self.classes,
         })
     }
 }
@@ -152,6 +158,7 @@ mod tests {
         factors: [8192; 6],
         intervals: [700; 8],
         ptr: 0,
+        classes: None,
         last: Some((0, 9_000_000, false)),
         asked: None,
     };

@@ -14,7 +14,7 @@ pub fn check(json: &Value) -> Tally {
     for (i, row) in tally.rows_of(json, "grub", 9).iter().enumerate() {
         let mut rq = DlRq::new(RtBandwidth { period: Span(1), runtime: None });
         (rq.this_bw, rq.running_bw) = (u(row[0]), u(row[1]));
-        (rq.extra_bw, rq.max_bw, rq.bw_ratio) = (u(row[2]) as i64, u(row[3]), u(row[4]));
+        (rq.extra_bw, rq.max_bw, rq.bw_ratio) = (u(row[2]), u(row[3]), u(row[4]));
         let charged = |rev| i128::from(rq.grub_reclaim(rev, u(row[5]), u(row[6])));
         let got = [KernelRev::V6_1, KernelRev::V7_3].map(charged);
         tally.compare(&format!("grub[{i}]"), row, 7, &got);

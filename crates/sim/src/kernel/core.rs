@@ -607,18 +607,22 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
+    /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to any allowed one.
     pub(crate) fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
-        if !allowed.intersects(&self.m().root.online) {
-            // EINVAL: no such CPU is online. The affinity stays.
+        if allowed == self.m().task(task).allowed {
             return;
         }
+        if self.m().task(task).state == State::New {
+            // It will be created with it, and nobody searches.
+            return self.set_allowed(task, allowed);
+        }
+        // EINVAL: no such CPU is online. The affinity stays.
+        let Some(to) = self.any_of(&allowed) else { return };
         self.set_allowed(task, allowed);
         let from = self.cpu;
         if allowed.contains(from) || self.m().task(task).state != State::Runnable {
             return;
         }
-        let Some(to) = allowed.and(&self.m().root.online).lowest() else { return };
         if self.m().cpu(from).curr == Some(task) && self.m().stops(from) {
             return self.stop_one_cpu_nowait(StopWork::Migrate { task, to });
         }

@@ -71,6 +71,7 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
         wakees: Wakees::default(),
         max_speed: Util(0),
         timers_from: None,
+        begins_in: Span(0),
         binds_itself: None,
         drawn: Drawn::default(),
     };

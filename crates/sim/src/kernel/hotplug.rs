@@ -221,5 +221,7 @@ impl Kernel<'_> {
             self.core_shared(cpu);
         }
         self.rq(CpuId(0)).set_overutilized(false);
+        let m = &mut self.m;
+        m.classes.rebuild_root_domains(m.rev, &mut m.cpus, &m.tasks);
     }
 }

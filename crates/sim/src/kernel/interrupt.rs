@@ -3,6 +3,10 @@
 //! ```text
 //! expires ── idle? ── exit latency ──> awake ── what it is for ── back to work, or to idle (idle_loop)
 //! ```
+//!
+//! DEVIATES(timer-alone): a timer that is due while its CPU is on its way to another one's interrupt has one of its own, as late and
+//! after as long a way out of the idle state as if it were alone. In a kernel the first interrupt sees to all that has expired
+//! (`hrtimer_interrupt`): a second wakeup comes up to that much earlier.
 
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;

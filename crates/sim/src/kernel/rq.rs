@@ -332,6 +332,17 @@ impl Rq<'_, '_> {
     pub(crate) fn set_push_groups(&mut self, on: bool) {
         self.k.m.classes.push_groups = on;
     }
+    /// Any online one of `allowed`, for a new affinity, which is asked for here: the first one up to 5.6 (that release is
+    /// from memory of the commit).
+    pub(crate) fn any_of(&mut self, allowed: &CpuSet) -> Option<CpuId> {
+        let among = allowed.and(&self.m().root.online);
+        if self.m().rev < KernelRev::new(5, 7) {
+            return among.lowest();
+        }
+        let found = self.m().classes.any_distribute(&among, self.cpu)?;
+        self.k.m.classes.distribute[self.cpu.index()] = found;
+        Some(found)
+    }
     /// Where a search for a CPU came to.
     pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
         self.k.m.classes.take_distribute(effects);

@@ -105,12 +105,18 @@ impl Current<'_, '_> {
     pub(crate) fn enters_group(&mut self) {
         self.k.rq(self.cpu).enters_group(self.task);
     }
-    /// It becomes a deadline or an idle task if it was to be one.
+    /// It becomes a deadline or an idle task if it was to be one; true: just now.
     #[inline]
-    pub(crate) fn take_policy(&mut self) {
-        if self.m().task(self.task).sched.takes.is_some() {
+    pub(crate) fn takes_policy(&mut self) -> bool {
+        self.m().task(self.task).sched.takes.is_some() && {
             self.k.rq(self.cpu).take_policy(self.task);
+            true
         }
+    }
+    /// How long it goes on before it begins, once it has its policy.
+    pub(crate) fn begins_in(&mut self) -> Span {
+        let told = std::mem::take(&mut self.k.m.task_mut(self.task).begins_in);
+        if told > Span(0) { told } else { self.takes(Kind::Call) }
     }
     /// Its first act: it binds itself to the CPUs that it is to have.
     #[inline]

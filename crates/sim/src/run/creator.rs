@@ -30,6 +30,8 @@ pub(crate) struct Creating {
     left: Option<Span>,
     /// Whom it will create, on which CPU it is then, and what is left of its turn when it prepares to.
     prepares: Option<(TaskId, CpuId, Span)>,
+    /// Its affinity is another one than its home.
+    elsewhere: bool,
     /// Its own policy, while it has another one.
     own: Option<Policy>,
 }
@@ -55,7 +57,16 @@ impl Creating {
         k.m.tasks.push(t);
         k.q.push(Instant(before), Ev::Timer { task, generation: 0 });
         let (home, slice) = (creator.cpu, creator.slice);
-        Creating { turns, home, slice, child: None, left: None, prepares: None, own: None }
+        Creating {
+            turns,
+            home,
+            slice,
+            child: None,
+            left: None,
+            prepares: None,
+            elsewhere: false,
+            own: None,
+        }
     }
 
     /// It is done with what it did: it creates the next task, goes on, or sleeps. (Creating asks the
@@ -73,13 +84,24 @@ impl Creating {
             rq.c().cfs.set_slice(task, Some(slice.0));
             rq.set_clamps(task, Uclamp::default());
             rq.t(task).todo = Todo::Time(left);
-            rq.set_cpus_allowed(task, [home].into_iter().collect());
+            let home = [home].into_iter().collect();
+            if std::mem::take(&mut creating.elsewhere) {
+                rq.any_of(&home);
+            }
+            rq.set_cpus_allowed(task, home);
             return rq.arm_work();
         }
         if let Some((child, on, left)) = creating.prepares.take() {
+            // The first one binds itself.
+            let first = !k.created_any;
             let mut rq = k.rq(cpu);
             creating.own = prepares(&mut rq, task, child);
             rq.t(task).todo = Todo::Time(left);
+            let allowed = rq.m().task(child).allowed;
+            creating.elsewhere = !first && allowed != [home].into_iter().collect();
+            if creating.elsewhere {
+                rq.any_of(&allowed);
+            }
             rq.set_cpus_allowed(task, [on].into_iter().collect());
             return rq.arm_work();
         }

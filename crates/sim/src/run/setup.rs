@@ -233,6 +233,8 @@ pub(crate) fn simulation_with<'a>(
         k.q.push(Instant(0), Ev::Thermal { zone });
     }
     add_kthreads(&mut k.m, governor.works.in_rev(e.policy.kernel));
+    // schedutil asks for it when it starts, the capacities of the CPUs before that.
+    k.m.classes.rebuild_root_domains(k.m.rev, &mut k.m.cpus, &k.m.tasks);
     k.add_stoppers(&e.settings);
     Ok(simulation)
 }

@@ -5,10 +5,9 @@
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
-use crate::state::machine::Cpu;
-use crate::state::machine::Machine;
+use crate::state::machine::{Cpu, Machine, Task};
 use risetime_kernel::KernelRev;
-use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams};
+use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams, to_ratio};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
 use risetime_kernel::overcommit::Moved;
@@ -184,6 +183,8 @@ pub(crate) struct Classes {
     pub(crate) rt_uclamp_min: Util,
     /// When the RT period timer expires next; `None`: it is off.
     pub(crate) rt_period: Option<Instant>,
+    /// Threads that change frequencies are schedutil's, which are deadline tasks.
+    pub(crate) schedutil: bool,
     /// `dl_bw.total_bw`.
     pub(crate) total_bw: u64,
     /// What groups of real-time tasks have of each CPU (`get_dl_groups_bw`).
@@ -202,14 +203,44 @@ impl Classes {
     /// `__dl_add`: reserved on the machine; what nobody has reserved shrinks on each CPU.
     pub(crate) fn reserve_bw(&mut self, cpus: &mut [Cpu], bw: u64) {
         self.total_bw += bw;
-        let each = (bw / cpus.len() as u64) as i64;
-        cpus.iter_mut().for_each(|c| c.dl.extra_bw -= each);
+        let each = bw / cpus.len() as u64;
+        cpus.iter_mut().for_each(|c| c.dl.extra_bw = c.dl.extra_bw.wrapping_sub(each));
     }
     /// `__dl_sub`.
     pub(crate) fn release_bw(&mut self, cpus: &mut [Cpu], bw: u64) {
         self.total_bw = self.total_bw.saturating_sub(bw);
-        let each = (bw / cpus.len() as u64) as i64;
-        cpus.iter_mut().for_each(|c| c.dl.extra_bw += each);
+        let each = bw / cpus.len() as u64;
+        cpus.iter_mut().for_each(|c| c.dl.extra_bw = c.dl.extra_bw.wrapping_add(each));
+    }
+    /// The sched domains are built anew, and what deadline tasks have reserved is counted again (`dl_clear_root_domain`,
+    /// `dl_add_task_root_domain`; 5.4 is from memory of the commit).
+    ///
+    /// Up to 6.14 schedutil's kthreads count too, though their own request did not, and what is counted again is once more
+    /// taken from `extra_bw`, which nobody gives back; 6.12 forgets the fair class's servers. So in the C of 6.1 and 6.12, and
+    /// in both running. 7.2 and 7.3 leave all as it was; the commits of 6.13 and 6.15 are from memory.
+    pub(crate) fn rebuild_root_domains(
+        &mut self,
+        rev: KernelRev,
+        cpus: &mut [Cpu],
+        tasks: &[Task],
+    ) {
+        if rev < KernelRev::new(5, 4) || rev >= KernelRev::new(6, 15) {
+            return;
+        }
+        self.total_bw = 0;
+        for cpu in 0..cpus.len() {
+            let server = cpus[cpu].fair_server.as_ref().filter(|_| rev >= KernelRev::new(6, 13));
+            if let Some(bw) = server.map(|server| server.bw) {
+                self.reserve_bw(cpus, bw);
+            }
+        }
+        for t in tasks.iter().filter(|t| t.sched.class() == Class::Deadline) {
+            if let Some(params) = t.sched.dl.as_ref().map(|dl| dl.params)
+                && (self.schedutil || !t.is_kthread())
+            {
+                self.reserve_bw(cpus, to_ratio(params.period, params.runtime));
+            }
+        }
     }
     /// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do. When it expires, if it has
     /// not been set before.
@@ -217,7 +248,11 @@ impl Classes {
         let at = now + period;
         self.rt_period.is_none().then(|| *self.rt_period.insert(at))
     }
-    /// Where a search for a CPU came to (`cpumask_any_and_distribute`).
+    /// `cpumask_any_and_distribute` on `this_cpu`: the next after the one it came to last time.
+    pub(crate) fn any_distribute(&self, among: &CpuSet, this_cpu: CpuId) -> Option<CpuId> {
+        among.iter_wrap(CpuId(self.distribute[this_cpu.index()].0 + 1)).next()
+    }
+    /// Where a search for a CPU came to.
     #[inline]
     pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
         if let Some((this_cpu, found)) = effects.distributed.take() {
@@ -242,6 +277,7 @@ impl Classes {
                 Some(0)
             }),
             rt_period: None,
+            schedutil: e.settings.name("governor").is_none_or(|name| name == "schedutil"),
             total_bw: 0,
             groups_bw: 0,
             total_capacity: e.platform.cpus().map(capacity).sum(),

@@ -498,6 +498,8 @@ pub(crate) struct Task {
     pub(crate) max_speed: Util,
     /// From when its timers count, where that is not when it first runs.
     pub(crate) timers_from: Option<Instant>,
+    /// How long after it has taken its policy its program begins; 0: as long as a call takes.
+    pub(crate) begins_in: Span,
     /// The CPUs to which it binds itself when it first runs.
     pub(crate) binds_itself: Option<Box<CpuSet>>,
     pub(crate) drawn: Drawn,

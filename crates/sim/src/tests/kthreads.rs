@@ -41,6 +41,33 @@ fn the_kthread_of_a_policy_may_leave_its_cpus_since_7_0() {
     assert_eq!(allowed("linux-7.2+governor=interactive"), [[0], [1], [2], [3]]);
 }
 
+/// What is reserved when a simulation begins, and what of CPU 0 may be reclaimed, in 2²⁰ths.
+fn reserved(policy: &str) -> (u64, u64) {
+    let tasks = r#"{"tasks": {"t": {"loop": -1, "run": 1000, "sleep": 1000}}}"#;
+    let workload = Workload::parse(tasks, "t").expect("a workload");
+    let e = experiment(slow(4), workload, policy, &[], Span::from_ms(1));
+    let mut nobody = ();
+    let simulation = setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("one");
+    (simulation.k.m.classes.total_bw, simulation.k.m.cpus[0].dl.extra_bw)
+}
+
+/// `dl_add_task_root_domain` counts schedutil's threads, 1 of 10 ms each, up to 6.14; 6.12 forgets the fair class's servers, 5 % of
+/// a CPU each, and has taken them from what may be reclaimed before. What is reserved is what the virtual machines' kernels
+/// showed, four times 104857 and four times 52428.
+#[test]
+fn a_rebuild_of_the_domains_counts_the_kthreads_up_to_6_14() {
+    let all = 996_147;
+    assert_eq!(reserved("linux-6.1"), (419_428, all - 4 * 26_214));
+    assert_eq!(reserved("linux-6.12"), (419_428, all - 4 * 13_107 - 4 * 26_214));
+    for policy in ["linux-7.2", "linux-7.3"] {
+        assert_eq!(reserved(policy), (209_712, all - 4 * 13_107), "{policy}");
+    }
+    assert_eq!(reserved("linux-6.1+governor=performance"), (0, all));
+    assert_eq!(reserved("linux-6.12+governor=performance"), (0, all - 4 * 13_107));
+    // Nobody rebuilt what is reserved before 5.4.
+    assert_eq!(reserved("linux-4.14").0, 0);
+}
+
 /// What runs where a thread of CPU 0 creates tasks, each on the CPU on which the thread then is.
 fn created_by_a_thread(machine: Platform, tasks: &str, policy: &str, on: &[(u32, u32)]) -> Runs {
     let workload = Workload::parse(tasks, "t").expect("a workload");

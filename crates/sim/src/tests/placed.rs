@@ -191,3 +191,24 @@ fn a_new_task_has_used_the_cpu_of_its_parent() {
         assert_eq!(child[1], CpuId(then), "{policy}");
     }
 }
+
+/// `cpumask_any_and_distribute`: each goes to the next CPU of its new affinity, since 5.7; before, all to the first.
+#[test]
+fn who_may_not_stay_goes_to_the_next_cpu_in_turn() {
+    let task = |n: u32| {
+        format!(
+            r#""t{n}": {{"delay": {}, "loop": 1, "phases": {{"here": {{"loop": 1, "cpus": [0], "run": 1000}},
+                "there": {{"loop": 1, "cpus": [1, 2, 3], "run": 1000}}}}}}"#,
+            n * 10_000
+        )
+    };
+    let tasks = (0..5).map(task).collect::<Vec<_>>().join(", ");
+    let went = |policy: &str| -> Vec<u32> {
+        let runs = run(cpus(4), &tasks, policy, 100);
+        (0..5).map(|n| runs.turns(&format!("t{n}")).last().expect("it ran").0).collect()
+    };
+    assert_eq!(went("linux-4.14"), [1; 5]);
+    for policy in ["linux-6.1", "linux-6.12", "linux-7.3"] {
+        assert_eq!(went(policy), [1, 2, 3, 1, 2], "{policy}");
+    }
+}

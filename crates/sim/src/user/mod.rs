@@ -95,12 +95,18 @@ impl User {
     /// The running task's next step; true if it was one without time and it goes on.
     fn next_step(&mut self, current: &mut Current<'_, '_>) -> bool {
         let (now, task) = (current.m().now, current.task);
-        // The phase that the start is known by is still entered.
-        current.take_policy();
+        current.binds_itself();
+        let took = current.takes_policy();
         if !current.stays() {
             // Its placement moves it.
             return false;
         }
+        let begins_in = if took { current.begins_in() } else { Span(0) };
+        if begins_in > Span(0) {
+            current.works(Todo::Time(begins_in));
+            return false;
+        }
+        // The phase that the start is known by is still entered.
         let start = &current.m().start;
         let told = start.phase.is_none() || std::mem::replace(&mut self.told, start.done);
         if told && self.given_turn(current) {
@@ -224,7 +230,6 @@ impl User {
         let (now, task) = (current.m().now, current.task);
         loop {
             let Some(Some(program)) = self.programs.get_mut(task.index()) else { return None };
-            current.binds_itself();
             if let Some(from) = current.timers_from() {
                 program.count_timers_from(from);
             }

@@ -1,7 +1,7 @@
 //! The header of a recording, one key a line.
 
 use super::{Lines, escape, list, unescape, write_block};
-use crate::{BalanceMemory, Header, IdleMemory, PeriodMemory};
+use crate::{BalanceMemory, ClassMemory, Header, IdleMemory, PeriodMemory};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
@@ -34,12 +34,16 @@ pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     for lost in &h.lost {
         writeln!(out, "lost {}", escape(lost))?;
     }
-    for IdleMemory { cpu, menu, state, before, slept } in &h.idle {
+    for IdleMemory { cpu, menu, state, before, slept, classes } in &h.idle {
         let slept = slept.map_or("on".to_string(), |s| s.0.to_string());
         let (rev, menu) = (menu.rev(), menu.to_parts());
         let (next, bucket, factors, intervals, ptr) = menu;
         write!(out, "idle {} {state} {} {slept} {rev} {next} {bucket} ", cpu.0, before.0)?;
-        writeln!(out, "{} {} {ptr}", list(factors), list(intervals))?;
+        write!(out, "{} {} {ptr}", list(factors), list(intervals))?;
+        if let Some(ClassMemory { distribute, extra_bw, total_bw }) = classes {
+            write!(out, " {} {extra_bw} {total_bw}", distribute.0)?;
+        }
+        writeln!(out)?;
     }
     for BalanceMemory { cpu, after, next_balance, domains } in &h.balance {
         let domains = list(domains.iter().map(|(last, interval)| format!("{last} {interval}")));
@@ -161,14 +165,22 @@ fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
     let [cpu, state, before, slept, rev, next, bucket, ref rest @ ..] = words[..] else {
         return Err(lines.error("has too few numbers"));
     };
+    // Not in older recordings.
+    let (rest, classes) = rest.split_at_checked(15).unwrap_or((rest, &[]));
+    let classes = match classes {
+        [] => None,
+        [distribute, extra_bw, total_bw] => Some(ClassMemory {
+            distribute: CpuId(lines.number(distribute)?),
+            extra_bw: lines.number(extra_bw)?,
+            total_bw: lines.number(total_bw)?,
+        }),
+        _ => return Err(lines.error(format!("has {} numbers, wanted 22 or 25", words.len()))),
+    };
     let rest: Vec<u32> = rest.iter().map(|n| lines.number(n)).collect::<Result<_, _>>()?;
-    let (Some(factors), Some(intervals), Some(ptr), 15) = (
-        rest.first_chunk::<6>(),
-        rest.get(6..).and_then(|r| r.first_chunk::<8>()),
-        rest.get(14),
-        rest.len(),
-    ) else {
-        return Err(lines.error(format!("has {} numbers, wanted 22", words.len())));
+    let (Some(factors), Some(intervals), Some(ptr)) =
+        (rest.first_chunk::<6>(), rest.get(6..).and_then(|r| r.first_chunk::<8>()), rest.get(14))
+    else {
+        return Err(lines.error(format!("has {} numbers, wanted 22 or 25", words.len())));
     };
     let unknown = || lines.error(format!("found `{rev}`, wanted a release as 7.2"));
     let rev = KernelRev::of_release(rev).ok_or_else(unknown)?;
@@ -180,5 +192,6 @@ fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
         state: lines.number(state)?,
         before: Span(lines.number(before)?),
         slept: if slept == "on" { None } else { Some(Span(lines.number(slept)?)) },
+        classes,
     })
 }

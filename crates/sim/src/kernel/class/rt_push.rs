@@ -21,6 +21,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -121,15 +122,17 @@ pub(super) fn nearest_of(
     this.or_else(|| any_distribute(m, among, this_cpu, effects)).unwrap_or(cpu)
 }
 
-/// `cpumask_any_and_distribute` on `this_cpu`: the next after the one it came to last time.
+/// Any of them, looked for on `this_cpu`; the first one up to 5.10 (that release is from memory of the commit).
 fn any_distribute(
     m: &Machine,
     among: &CpuSet,
     this_cpu: CpuId,
     effects: &mut Effects,
 ) -> Option<CpuId> {
-    let last = m.classes.distribute[this_cpu.index()];
-    let found = among.iter_wrap(CpuId(last.0 + 1)).next()?;
+    if m.rev < KernelRev::new(5, 11) {
+        return among.lowest();
+    }
+    let found = m.classes.any_distribute(among, this_cpu)?;
     effects.distributed(this_cpu, found);
     Some(found)
 }

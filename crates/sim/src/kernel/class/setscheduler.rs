@@ -7,9 +7,10 @@
 //!  deadline ─>     its bandwidth stays reserved until its 0-lag time
 //! ```
 //!
-//! DEVIATES(sugov-bw): 6.1 and 6.12 count schedutil's kthreads among what is reserved once the sched domains were rebuilt, which
-//! schedutil asks for when it starts: 1 ms of 10 ms for each domain whose driver sleeps (7.3 does not). Here they never
-//! count: there so much more is admitted.
+//! DEVIATES(rebuilds): up to 6.14 each rebuild of the sched domains, of which schedutil asks for one at each start, takes what
+//! deadline tasks and its kthreads have reserved once more from what may be reclaimed. A simulation begins after the first
+//! one; a machine that has booted may have had ten, until the rest wraps and who reclaims is charged the least. What a virtual machine had
+//! is told to a simulation beside it.
 //!
 //! Source: kernel/sched/syscalls.c:__sched_setscheduler, kernel/sched/deadline.c:sched_dl_overflow,
 //! switched_from_dl, kernel/sched/fair.c:switched_from_fair, switched_to_fair.
