@@ -55,9 +55,9 @@ const PROBES: &[&str] = &[
      i0=+{%menu_devices+menu_device.intervals-%cpuidle_dev}($arg2):x64 i1=+{%menu_devices+menu_device.intervals+8-%cpuidle_dev}($arg2):x64 \
      i2=+{%menu_devices+menu_device.intervals+16-%cpuidle_dev}($arg2):x64 i3=+{%menu_devices+menu_device.intervals+24-%cpuidle_dev}($arg2):x64 \
      ptr=+{%menu_devices+menu_device.interval_ptr-%cpuidle_dev}($arg2):s32 \
-     distribute=+{%distribute_cpu_mask_prev-%cpuidle_dev}($arg2):u32 \
-     extra=+{%runqueues+rq.dl+dl_rq.extra_bw-%cpuidle_dev}($arg2):u64 \
-     total=+{root_domain.dl_bw+dl_bw.total_bw}(+{%runqueues+rq.rd-%cpuidle_dev}($arg2)):u64 \
+     distribute=+{%distribute_cpu_mask_prev-%cpuidle_dev}($arg2):u32| \
+     extra=+{%runqueues+rq.dl+dl_rq.extra_bw-%cpuidle_dev}($arg2):u64| \
+     total=+{root_domain.dl_bw+dl_bw.total_bw}(+{%runqueues+rq.rd-%cpuidle_dev}($arg2)):u64| \
      slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
     // With it, when this CPU balances next, in jiffies: the event is part of a look at its lowest
     // domain, before that is noted.

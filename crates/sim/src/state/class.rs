@@ -202,7 +202,7 @@ pub(crate) struct Classes {
 impl Classes {
     /// `__dl_add`: reserved on the machine; what nobody has reserved shrinks on each CPU.
     pub(crate) fn reserve_bw(&mut self, cpus: &mut [Cpu], bw: u64) {
-        self.total_bw += bw;
+        self.total_bw = self.total_bw.saturating_add(bw);
         let each = bw / cpus.len() as u64;
         cpus.iter_mut().for_each(|c| c.dl.extra_bw = c.dl.extra_bw.wrapping_sub(each));
     }
@@ -250,7 +250,7 @@ impl Classes {
     }
     /// `cpumask_any_and_distribute` on `this_cpu`: the next after the one it came to last time.
     pub(crate) fn any_distribute(&self, among: &CpuSet, this_cpu: CpuId) -> Option<CpuId> {
-        among.iter_wrap(CpuId(self.distribute[this_cpu.index()].0 + 1)).next()
+        among.iter_wrap(CpuId(self.distribute[this_cpu.index()].0.saturating_add(1))).next()
     }
     /// Where a search for a CPU came to.
     #[inline]

@@ -133,7 +133,8 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
     let place = format!("{}:{}: platform", lines.place, lines.number + 1);
     let platform = Platform::parse(&lines.block("platform")?, &place)?;
     let cpus = platform.nr_cpus();
-    let whose = idle.iter().map(|i: &IdleMemory| i.cpu).chain(balance.iter().map(|b| b.cpu));
+    let searched = idle.iter().filter_map(|i: &IdleMemory| Some(i.classes?.distribute));
+    let whose = idle.iter().map(|i| i.cpu).chain(balance.iter().map(|b| b.cpu)).chain(searched);
     if let Some(cpu) = whose.into_iter().find(|cpu| cpu.index() >= cpus) {
         return Err(lines.error(format!("tells of {cpu}, of {cpus} CPUs")));
     }

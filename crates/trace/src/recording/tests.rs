@@ -278,12 +278,14 @@ fn whatever_is_broken_is_one_error_at_its_line() {
     let error = |text: &str| read(&mut Lines::new(text, "r")).unwrap_err().to_string();
     let line = |start: &str| text.lines().position(|l| l.starts_with(start)).unwrap() + 1;
     let (first, last) = (line("events") + 1, line("end"));
+    let one_more = format!("{} 1", text.lines().nth(line("idle") - 1).unwrap());
     let broken = [
         (1, "backend qemu", "found `qemu`, wanted one of sim, vm, host"),
         (2, "release 7", "found `release 7`, wanted `kernel_release …`"),
         (line("set rate"), "set rate_limit_us x", "found `x`, wanted a number"),
         (line("set rate"), "set rate_limit_us", "found no value of the setting"),
         (line("idle"), "idle 1 1 3000000 on 6.12 1 5 1", "has 8 numbers, wanted 22 or 25"),
+        (line("idle"), &one_more, "has 23 numbers, wanted 22 or 25"),
         (first, "w1 3 8 0", "found CPU 8, wanted less than 8"),
         (first, "w1 99999999 1 0", "found task 99999999, wanted less than 1048576"),
         (first, "w1 3 1", "has too few numbers"),
@@ -304,6 +306,9 @@ fn whatever_is_broken_is_one_error_at_its_line() {
     let cut: Vec<&str> = text.lines().take(last - 1).collect();
     assert_eq!(error(&cut.join("\n")), format!("r:{last}: ends too early"));
     assert_eq!(error(""), "r:1: ends too early");
+    // The platform says how many there are.
+    let elsewhere = text.replacen(" 7 18446744073709472989 0\n", " 8 0 0\n", 1);
+    assert!(error(&elsewhere).ends_with("tells of CPU8, of 8 CPUs"), "{}", error(&elsewhere));
     let platform = line("platform");
     let found = error(&with_line(&text, platform + 1, " schema = 9"));
     assert!(found.starts_with(&format!("r:{platform}: platform")), "{found}");
