@@ -55,7 +55,7 @@ pub fn cpufreq_table_find_index_h(
     target: KHz,
     efficiencies: bool,
 ) -> Option<usize> {
-    around(table, target, efficiencies, |below, entry| entry.freq == target || below.is_none())
+    around(table, target, efficiencies, |below, entry| entry.freq == target || below().is_none())
 }
 
 /// Index of the closest entry, of two the lower. Source: cpufreq.h:cpufreq_table_find_index_ac.
@@ -64,24 +64,26 @@ pub fn cpufreq_table_find_index_c(
     target: KHz,
     efficiencies: bool,
 ) -> Option<usize> {
-    around(table, target, efficiencies, |below: Option<&FreqTableEntry>, entry| {
-        below.is_none_or(|b| target.0 - b.freq.0 > entry.freq.0.saturating_sub(target.0))
+    around(table, target, efficiencies, |below, entry| {
+        below().is_none_or(|b| target.0 - b.freq.0 > entry.freq.0.saturating_sub(target.0))
     })
 }
 
-/// The last entry below `target`, or the first one that is not, if `takes` it in place of the one before.
+/// The last entry below `target`, or the first one that is not, if `takes` it in place of the one before, which it may
+/// ask for.
+#[inline]
 fn around(
     table: &[FreqTableEntry],
     target: KHz,
     efficiencies: bool,
-    takes: impl Fn(Option<&FreqTableEntry>, &FreqTableEntry) -> bool,
+    takes: impl Fn(&dyn Fn() -> Option<FreqTableEntry>, &FreqTableEntry) -> bool,
 ) -> Option<usize> {
     let usable = |entry: &FreqTableEntry| !(efficiencies && entry.inefficient);
     let first = table.partition_point(|entry| entry.freq < target);
-    let below = table[..first].iter().rposition(usable);
+    let below = || table[..first].iter().rposition(usable);
     match table[first..].iter().position(usable).map(|after| first + after) {
-        Some(idx) if takes(below.map(|b| &table[b]), &table[idx]) => Some(idx),
-        _ => below,
+        Some(idx) if takes(&|| below().map(|b| table[b]), &table[idx]) => Some(idx),
+        _ => below(),
     }
 }
 

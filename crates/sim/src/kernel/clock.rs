@@ -6,16 +6,20 @@ use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
-use risetime_kernel::units::{Capacity, SCHED_CAPACITY_SCALE, Span};
+use risetime_kernel::units::{Capacity, Instant, SCHED_CAPACITY_SCALE, Span};
 
 impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
+    #[inline]
     pub(crate) fn update_rq_clock(&mut self) {
-        let cpu = self.cpu;
         let clock = self.m().sched_clock();
-        if self.m().cpu(cpu).clock.clock == clock {
-            return;
+        if self.m().cpu(self.cpu).clock.clock != clock {
+            self.advance_rq_clock(clock);
         }
+    }
+
+    #[inline(never)]
+    fn advance_rq_clock(&mut self, clock: Instant) {
         let contribution = self.m().before.contribution;
         let Parts { c, domain, hooks, .. } = self.parts();
         let delta = clock.since(c.clock.clock);

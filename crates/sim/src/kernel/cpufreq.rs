@@ -76,13 +76,13 @@ impl Policy<'_, '_> {
         };
         let d = self.d();
         let change = request.freq != d.wanted;
+        if !change {
+            return self.trace_request(request);
+        }
         let busy = !d.fast_switch && d.work_in_progress;
         d.wanted = request.freq;
-        let why = if change && busy { Why::InProgress } else { request.why };
+        let why = if busy { Why::InProgress } else { request.why };
         self.trace_request(FreqRequest { why, ..request });
-        if !change {
-            return;
-        }
         if self.d().fast_switch {
             let freq = request.freq;
             self.set_cur(freq);
@@ -360,7 +360,7 @@ impl Policy<'_, '_> {
         let timers = &mut rq.c().class_timers;
         let own = ClassTimer::Governor(cpu);
         if let Some(old) = old {
-            timers.remove(&(old.at, own));
+            timers.remove_at(old.at, own);
         }
         // cpuidle knows nothing of a timer that wakes nobody.
         if !timer.deferrable {
@@ -412,7 +412,7 @@ impl Policy<'_, '_> {
             return;
         }
         self.d().timers[place].set = None;
-        self.rq(of).c().class_timers.remove(&(set.at, ClassTimer::Governor(of)));
+        self.rq(of).c().class_timers.remove_at(set.at, ClassTimer::Governor(of));
         self.rq(cpu).hears();
         if idle.is_some() {
             self.rq(cpu).leave_idle();

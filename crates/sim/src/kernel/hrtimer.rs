@@ -126,14 +126,14 @@ impl Rq<'_, '_> {
         loop {
             let c = self.m().cpu(cpu);
             let governor = |t: &ClassTimer| matches!(t, ClassTimer::Governor(_));
-            let class = c.class_timers.iter().find(|(_, t)| !governor(t)).copied();
+            let class = c.class_timers.iter().find(|(_, t)| !governor(t));
             let task = c.timers.first();
             match (class, task) {
                 (Some((at, timer)), other) if other.is_none_or(|(hard, _)| at <= hard) => {
                     if at > now {
                         break;
                     }
-                    self.c().class_timers.remove(&(at, timer));
+                    self.c().class_timers.remove_at(at, timer);
                     self.c().hrtimers.running = true;
                     self.push(now, class_event(timer, true));
                 }
@@ -159,8 +159,7 @@ impl Rq<'_, '_> {
         let (cpu, now, timers) = (self.cpu, self.m().now, self.m().hrtimers);
         let low_res = timers.low_res;
         self.c().hrtimers.sched_timer_left = low_res && timers.keeps_tick;
-        let tasks: Vec<_> = self.c().timers.take().collect();
-        for (at, task) in tasks {
+        for (at, task) in self.c().timers.take() {
             self.c().timers.insert((at, task));
             let t = self.t(task);
             // What was queued for it counts no longer.
@@ -170,7 +169,7 @@ impl Rq<'_, '_> {
                 self.push(at.max(now), Ev::Timer { task, generation });
             }
         }
-        let class: Vec<_> = self.m().cpu(cpu).class_timers.iter().copied().collect();
+        let class: Vec<_> = self.m().cpu(cpu).class_timers.iter().collect();
         for (at, timer) in class.into_iter().filter(|_| !low_res) {
             if !matches!(timer, ClassTimer::Governor(_)) {
                 self.push(at.max(now), class_event(timer, false));
@@ -224,7 +223,7 @@ impl Rq<'_, '_> {
     fn stands_before(&self, hard: Instant) -> bool {
         let (now, c) = (self.m().now, self.m().cpu(self.cpu));
         let tick = (!c.tick_stopped).then(|| self.m().next_tick());
-        let class = c.class_timers.iter().map(|(at, _)| *at).find(|at| *at > now);
+        let class = c.class_timers.iter().map(|(at, _)| at).find(|at| *at > now);
         tick.into_iter().chain(class).any(|at| at <= hard)
     }
 }

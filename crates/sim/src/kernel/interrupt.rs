@@ -82,7 +82,7 @@ impl Rq<'_, '_> {
         let idle = self.m().cpu(cpu).idle;
         self.hears();
         let now = self.m().now;
-        self.c().class_timers.retain(|(at, t)| *t != timer || *at > now);
+        self.c().class_timers.expire(timer, now);
         if idle.is_some() {
             self.leave_idle();
         }
@@ -196,7 +196,7 @@ impl Rq<'_, '_> {
             self.push(self.m().now + latency, again);
             return false;
         }
-        self.c().class_timers.retain(|(_, t)| *t != timer);
+        self.c().class_timers.expire(timer, Instant(u64::MAX));
         if !awake {
             self.counts_interrupt();
         }

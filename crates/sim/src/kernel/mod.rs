@@ -186,14 +186,22 @@ impl<'a> Kernel<'a> {
         result
     }
 
-    #[inline]
+    /// Into the trace, and to who heats.
+    #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
-        if let Some(thermal) = &mut self.m.thermal {
-            thermal.heaters.hears(self.m.now, &event);
+        if self.listens > Hears::Nothing || self.m.thermal.is_some() {
+            self.send(&event);
         }
-        if self.listens.to(&event) {
-            self.sink.event(self.m.now, &event);
+    }
+
+    #[inline(never)]
+    fn send(&mut self, event: &Event<'_>) {
+        if let Some(thermal) = &mut self.m.thermal {
+            thermal.heaters.hears(self.m.now, event);
+        }
+        if self.listens.to(event) {
+            self.sink.event(self.m.now, event);
         }
     }
 }

@@ -39,6 +39,7 @@ use crate::run::mutant::Mutant;
 use crate::run::setup;
 use crate::state::class::ClassTimer;
 use crate::state::hooks::{Answer, Chain, Hooks, Point};
+use crate::state::timers::Timers;
 use listens::{Listens, Shared};
 use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
@@ -221,7 +222,7 @@ pub fn follow(
         cfs_told: None,
         averages,
         waits_for_quota: BTreeMap::new(),
-        aside: BTreeSet::new(),
+        aside: Timers::default(),
         moved: None,
         followed: Followed::default(),
     };
@@ -309,7 +310,7 @@ struct Follower<'a, 'e> {
     /// Tasks whose groups have used up their quota; false: not off their CPU yet.
     waits_for_quota: BTreeMap<TaskId, bool>,
     /// Timers of the classes of a CPU that chooses an idle state: it is told another next one.
-    aside: BTreeSet<(Instant, ClassTimer)>,
+    aside: Timers<ClassTimer>,
     /// Whose signals have just moved there.
     moved: Option<CpuId>,
     followed: Followed,

@@ -43,7 +43,7 @@ use crate::state::plain;
 use crate::state::rt_group::{RT_GROUP_SCHED, RtGroupRqs};
 use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;
-use crate::state::timers::TaskTimers;
+use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
 use crate::state::topology::SchedDomains;
 use crate::time::cost;
@@ -70,7 +70,6 @@ use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The signals that a simulation records.
@@ -294,7 +293,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             high: HighRq::of(e, rev, tunables, UPTIME.0),
             overcommit: OvercommitRq::of(e, Instant(UPTIME.0)),
             exec_start: 0,
-            class_timers: BTreeSet::new(),
+            class_timers: Timers::default(),
             curr: None,
             work_gen: 0,
             run_since: Instant(0),
@@ -317,7 +316,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
             last_blocked_update: 0,
-            timers: TaskTimers::default(),
+            timers: Timers::default(),
             idle_time: IdleTime::new(rev),
             nice_time: Span(0),
             drawn: Drawn::default(),
@@ -388,6 +387,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         glances: true,
         keeps_jiffy: true,
         unheard: true,
+        keeps_opp: true,
         need_resched: CpuSet::EMPTY,
         preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,
@@ -409,6 +409,8 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     };
     let queues = muqss::queues(&machine);
     machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(Box::new(queue)));
+    let between = |c: &Cpu| c.high.is_some() || c.overcommit.is_some();
+    machine.classes.between = machine.cpus.iter().any(between);
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));

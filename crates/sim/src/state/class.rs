@@ -175,6 +175,8 @@ impl Sched {
 pub(crate) struct Classes {
     /// Some task of the workload is of another class than the fair one.
     pub(crate) used: bool,
+    /// Some task is of SCHED_OVERCOMMIT or SCHED_HIGH.
+    pub(crate) between: bool,
     /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
     pub(crate) idle_used: bool,
     /// `sched_uclamp_used`: some task asks for clamps, a group limits them, or real-time tasks have another default.
@@ -268,6 +270,7 @@ impl Classes {
             |cpu| e.platform.domain_of(cpu).map_or(0, |d| e.platform.domains[d].capacity.0);
         Classes {
             used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
+            between: false,
             idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
                 || e.workload.groups.iter().any(|g| g.idle),
             uclamp_used: clamps_asked(e),

@@ -37,7 +37,7 @@ use crate::state::short_ways::ShortWay;
 use crate::state::sysctls::Sysctls;
 use crate::state::tally::Tally;
 use crate::state::thermal::Thermal;
-use crate::state::timers::TaskTimers;
+use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
 use crate::state::tracker::Tracker;
@@ -63,7 +63,6 @@ use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
 use risetime_trace::Event;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
@@ -138,6 +137,8 @@ pub struct Machine {
     /// for a test.
     pub(crate) keeps_jiffy: bool,
     pub(crate) unheard: bool,
+    /// A util between two that led to the same OPP is known to lead there: always, but for a test.
+    pub(crate) keeps_opp: bool,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
     /// How they got it.
@@ -256,9 +257,9 @@ pub(crate) struct Cpu {
     /// `tick_nohz_get_idle_calls_cpu`.
     pub(crate) idle_calls: u64,
     /// When timers of the classes expire here.
-    pub(crate) class_timers: BTreeSet<(Instant, ClassTimer)>,
+    pub(crate) class_timers: Timers<ClassTimer>,
     /// The timers of the tasks that sleep here.
-    pub(crate) timers: TaskTimers,
+    pub(crate) timers: Timers<TaskId>,
     pub(crate) sched_domains: Vec<SchedDomain>,
     /// Its core, its cache.
     pub(crate) place: Place,

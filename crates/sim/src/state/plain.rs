@@ -65,11 +65,17 @@ impl Cpu {
         (cfs + self.rt_avg.util_avg + self.dl_avg.util_avg).min(Util(self.capacity.0))
     }
 
+    /// `cpu_bw_dl`.
+    #[inline]
+    pub(crate) fn plain_bw_dl(&self) -> Util {
+        Util(self.dl.running_bw.wrapping_mul(1024) >> 20)
+    }
+
     /// What that use of the fair class makes schedutil ask for; `max`: no more than this.
     #[inline]
     pub(crate) fn plain_needs(&self, cfs: Util, max: Util) -> Needs {
         let util = self.plain_util(cfs);
-        let mut min = Util(self.dl.running_bw.wrapping_mul(1024) >> 20);
+        let mut min = self.plain_bw_dl();
         if !self.rt.is_empty() {
             min = min.max(Util(self.capacity.0));
         }

@@ -6,6 +6,7 @@
 //! Tally     sums of groups kept between looks                                             [state/tally.rs]
 //! EmCost    what a unit of util costs, by util                        [state/perf_domain.rs, PerfDomain::cost]
 //! Jiffy     the jiffy kept until the next one                              [state/machine.rs, Machine::jiffy]
+//! SameOpp   a util between two that led to the same OPP does, too                     [kernel/governor/schedutil.rs]
 //! Unheard   no reason found for a look that decides nothing, where nobody listens    [kernel/governor/schedutil.rs]
 //! ```
 //!
@@ -19,17 +20,19 @@ pub(crate) enum ShortWay {
     Tally,
     EmCost,
     Jiffy,
+    SameOpp,
     Unheard,
 }
 
 /// All of them.
 #[cfg(test)]
-pub(crate) const SHORT_WAYS: [ShortWay; 6] = [
+pub(crate) const SHORT_WAYS: [ShortWay; 7] = [
     ShortWay::Plain,
     ShortWay::Glance,
     ShortWay::Tally,
     ShortWay::EmCost,
     ShortWay::Jiffy,
+    ShortWay::SameOpp,
     ShortWay::Unheard,
 ];
 

@@ -1,30 +1,64 @@
-//! What a CPU remembers of the tasks that sleep on it, and of whom those that run there wake.
+//! What a CPU remembers of the tasks that sleep on it and of its classes' timers, and of whom those that run there wake.
 
 use risetime_kernel::units::{Instant, TaskId};
 
-/// When the tasks that sleep on a CPU want to be woken, the first one last: that one leaves first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TaskTimers(Vec<(Instant, TaskId)>);
+/// When timers of a CPU expire and whose they are, the first one last: that one leaves first. Of equal times the order is
+/// that of their owners.
+#[derive(Clone, Debug)]
+pub(crate) struct Timers<T>(Vec<(Instant, T)>);
 
-impl TaskTimers {
+impl<T> Default for Timers<T> {
+    fn default() -> Timers<T> {
+        Timers(Vec::new())
+    }
+}
+
+impl<T: Copy + Ord> Timers<T> {
     /// The first to expire.
     #[inline]
-    pub(crate) fn first(&self) -> Option<(Instant, TaskId)> {
+    pub(crate) fn first(&self) -> Option<(Instant, T)> {
         self.0.last().copied()
     }
-    pub(crate) fn insert(&mut self, timer: (Instant, TaskId)) {
-        let at = self.0.partition_point(|other| *other > timer);
-        self.0.insert(at, timer);
+    /// All of them, the first to expire first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Instant, T)> + '_ {
+        self.0.iter().rev().copied()
     }
-    /// That of `task`, if it has one: most often the first.
-    pub(crate) fn remove(&mut self, task: TaskId) {
-        if let Some(at) = self.0.iter().rposition(|(_, t)| *t == task) {
+    /// One more, if it is not there already.
+    pub(crate) fn insert(&mut self, timer: (Instant, T)) {
+        let at = self.0.partition_point(|other| *other > timer);
+        if self.0.get(at) != Some(&timer) {
+            self.0.insert(at, timer);
+        }
+    }
+    /// That of `owner` at `at`.
+    pub(crate) fn remove_at(&mut self, at: Instant, owner: T) {
+        self.drop_where(|timer| *timer == (at, owner));
+    }
+    /// That of `owner`, which has one at most: most often the first.
+    pub(crate) fn remove(&mut self, owner: T) {
+        self.drop_where(|(_, t)| *t == owner);
+    }
+    /// Those of `owner` that were due by `now`.
+    pub(crate) fn expire(&mut self, owner: T, now: Instant) {
+        self.0.retain(|(at, t)| *t != owner || *at > now);
+    }
+    /// The first one like that.
+    fn drop_where(&mut self, gone: impl Fn(&(Instant, T)) -> bool) {
+        if let Some(at) = self.0.iter().rposition(gone) {
             self.0.remove(at);
         }
     }
     /// All of them, none are left.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Instant, TaskId)> + use<> {
-        std::mem::take(&mut self.0).into_iter()
+    pub(crate) fn take(&mut self) -> Timers<T> {
+        std::mem::take(self)
+    }
+}
+
+impl<T> IntoIterator for Timers<T> {
+    type Item = (Instant, T);
+    type IntoIter = std::vec::IntoIter<(Instant, T)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

@@ -21,6 +21,7 @@ fn close(m: &mut Machine, way: ShortWay) {
         ShortWay::Tally => m.tally = None,
         ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.pd.cost = Vec::new()),
         ShortWay::Jiffy => m.keeps_jiffy = false,
+        ShortWay::SameOpp => m.keeps_opp = false,
         ShortWay::Unheard => m.unheard = false,
     }
 }

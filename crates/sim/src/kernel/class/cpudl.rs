@@ -9,18 +9,15 @@ use risetime_kernel::units::TaskId;
 impl Machine {
     /// `cpudl_find`: the CPUs that `task` may go to.
     pub(crate) fn cpudl_find(&self, task: TaskId) -> CpuSet {
-        let t = self.task(task);
-        let (mut free, mut fitting) = (CpuSet::EMPTY, CpuSet::EMPTY);
+        let (t, dl) = (self.task(task), self.dl(task));
+        let mut fitting = CpuSet::EMPTY;
         let mut biggest: Option<(Capacity, CpuId)> = None;
         let mut latest: Option<(Instant, CpuId)> = None;
-        for cpu in (0..self.cpus.len() as u32).map(CpuId) {
-            let (c, allowed) = (self.cpu(cpu), t.allowed.contains(cpu));
-            // Stock: every CPU is within reach.
-            let reach = self.dl_moves(task, cpu);
+        for (c, cpu) in self.cpus.iter().zip((0..).map(CpuId)) {
+            // Stock: every CPU is within reach (`dl_moves`).
             match c.dl.earliest() {
-                None if allowed && reach => {
-                    free.insert(cpu);
-                    if !self.root.asym_cpucap || self.dl(task).fits_capacity(c.capacity) {
+                None if t.allowed.contains(cpu) && self.dl_moves(task, cpu) => {
+                    if !self.root.asym_cpucap || dl.fits_capacity(c.capacity) {
                         fitting.insert(cpu);
                     } else if biggest
                         .is_none_or(|(b, _)| c.capacity > b || (cpu == t.cpu && c.capacity == b))
@@ -28,21 +25,20 @@ impl Machine {
                         biggest = Some((c.capacity, cpu));
                     }
                 }
-                Some(deadline) if reach && latest.is_none_or(|(l, _)| deadline > l) => {
+                Some(deadline)
+                    if latest.is_none_or(|(l, _)| deadline > l) && self.dl_moves(task, cpu) =>
+                {
                     latest = Some((deadline, cpu));
                 }
                 _ => {}
             }
         }
-        if !fitting.is_empty() {
-            return fitting;
+        if fitting.is_empty() {
+            let later = latest.filter(|(l, cpu)| t.allowed.contains(*cpu) && dl.deadline < *l);
+            let only = biggest.map(|(_, cpu)| cpu).or(later.map(|(_, cpu)| cpu));
+            only.into_iter().for_each(|cpu| fitting.insert(cpu));
         }
-        if !free.is_empty() {
-            return biggest.map(|(_, cpu)| cpu).into_iter().collect();
-        }
-        let later =
-            latest.filter(|(l, cpu)| t.allowed.contains(*cpu) && self.dl(task).deadline < *l);
-        later.map(|(_, cpu)| cpu).into_iter().collect()
+        fitting
     }
 
     /// `dl_task_is_earliest_deadline`: would `task` be the first of `cpu`?

@@ -138,27 +138,33 @@ impl Rq<'_, '_> {
     pub(super) fn enqueue_task_dl(&mut self, task: TaskId, joins: Joins) {
         let cpu = self.cpu;
         let now = self.m().rq_clock(cpu);
-        let before = self.m().dl(task).timer;
-        self.dl_mut(task).check_constrained(now);
-        if matches!(joins, Joins::Moves | Joins::Restored) {
-            self.add_rq_bw(task);
-            self.add_running_bw(self.m().dl(task).bw, self.m().dl(task).special);
+        let dl = self.dl_mut(task);
+        let before = dl.timer;
+        dl.check_constrained(now);
+        let (bw, special) = (dl.bw, dl.special);
+        match joins {
+            Joins::Moves | Joins::Restored => {
+                self.add_rq_bw(task);
+                self.add_running_bw(bw, special);
+            }
+            Joins::Wakes { migrated } => self.task_contending(task, migrated),
+            Joins::Replenish => {}
         }
-        if let Joins::Wakes { migrated } = joins {
-            self.task_contending(task, migrated);
-        }
-        if !self.m().dl(task).throttled || joins == Joins::Replenish {
-            let dl = self.dl_mut(task);
+        let dl = self.dl_mut(task);
+        let queued = !dl.throttled || joins == Joins::Replenish;
+        if queued {
             match joins {
                 Joins::Wakes { .. } => dl.update_at_wakeup(now),
                 Joins::Replenish => dl.replenish(now),
                 Joins::Restored if dl.deadline < now => dl.setup_new(now),
                 Joins::Moves | Joins::Restored => {}
             }
-            let deadline = self.m().dl(task).deadline;
+        }
+        let (deadline, timer) = (dl.deadline, dl.timer);
+        if queued {
             self.c().dl.insert(deadline, DlId::Task(task));
         }
-        self.arm_changed(ClassTimer::Replenish(task), before, self.m().dl(task).timer);
+        self.arm_changed(ClassTimer::Replenish(task), before, timer);
         self.tell_throttled(task);
     }
 
@@ -193,13 +199,13 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let Some(task) = self.m().cpu(cpu).curr else { return };
         let id = DlId::Task(task);
-        if self.m().task(task).sched.dl.as_ref().is_none_or(|dl| dl.special)
-            || !self.m().cpu(cpu).dl.contains(id)
-        {
+        let own = self.m().task(task).sched.dl.as_ref();
+        let Some(yielded) = own.filter(|dl| !dl.special).map(|dl| dl.yielded) else { return };
+        if !self.m().cpu(cpu).dl.contains(id) {
             return;
         }
         let delta = self.delta_exec().0;
-        if delta == 0 && !self.m().dl(task).yielded {
+        if delta == 0 && !yielded {
             return;
         }
         if delta > 0 && !self.m().knows_deadline_bandwidth() {

@@ -20,7 +20,7 @@ use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
-use crate::state::machine::{Machine, State};
+use crate::state::machine::{Cpu, Machine, State};
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
@@ -141,8 +141,13 @@ impl Kernel<'_> {
         if !self.m.does(Step::PushOrPull) {
             return;
         }
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId).filter(|cpu| *cpu != this_cpu) {
-            if self.m.cpu(cpu).dl.tasks() < 2 {
+        // `dlo_mask`
+        let crowded = |cpus: &[Cpu]| cpus.iter().position(|c| c.dl.tasks() >= 2);
+        let mut from = 0;
+        while let Some(at) = crowded(&self.m.cpus[from..]) {
+            let cpu = CpuId((from + at) as u32);
+            from = cpu.index() + 1;
+            if cpu == this_cpu {
                 continue;
             }
             let Some(task) = self.m.next_pushable_dl(cpu, Some(this_cpu)) else { continue };

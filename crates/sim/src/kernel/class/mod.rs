@@ -103,24 +103,33 @@ impl Rq<'_, '_> {
     pub(crate) fn activate(&mut self, task: TaskId, kind: EnqueueKind, waking: bool) {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
-        self.account_high();
-        self.advance_overcommit();
+        self.account_between();
         if self.m().clamps_count(class) {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
         class.of().enqueue(self, task, kind, waking);
-        self.settle_overcommit();
+        if self.m().classes.between {
+            self.settle_overcommit();
+        }
         // `add_nr_running`
         if self.m().cpu(cpu).nr_running() >= 2 {
             self.set_overloaded(true);
         }
     }
 
+    /// The classes between real-time and fair hear what the CPU has done since the last time.
+    #[inline]
+    fn account_between(&mut self) {
+        if self.m().classes.between {
+            self.account_high();
+            self.advance_overcommit();
+        }
+    }
+
     /// `deactivate_task`.
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
-        self.account_high();
-        self.advance_overcommit();
+        self.account_between();
         if self.m().clamps_count(class) {
             self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
@@ -129,11 +138,12 @@ impl Rq<'_, '_> {
 
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
-        self.account_high();
-        self.advance_overcommit();
+        self.account_between();
         let classes = if self.m().rules.rt_first { &RT_FIRST } else { &CLASSES };
         let next = classes.iter().find_map(|class| class.pick(self));
-        self.arm_overcommit(next);
+        if self.m().classes.between {
+            self.arm_overcommit(next);
+        }
         next
     }
 
@@ -167,8 +177,10 @@ impl Rq<'_, '_> {
             }
         }
         class.of().tick(self, curr);
-        self.tick_high();
-        self.tick_overcommit();
+        if self.m().classes.between {
+            self.tick_high();
+            self.tick_overcommit();
+        }
     }
 
     /// `__update_blocked_others`: ages what the other classes have used.
@@ -305,7 +317,9 @@ impl Rq<'_, '_> {
     pub(crate) fn prev_balance(&mut self, prev: Option<TaskId>) {
         let Some(prev) = prev.filter(|_| self.m().classes.used) else { return };
         self.m().class_of(prev).of().balance(self, prev);
-        self.pull_high_task();
+        if self.m().classes.between {
+            self.pull_high_task();
+        }
     }
 
     /// `set_next_task`: `task` has the CPU from now on.

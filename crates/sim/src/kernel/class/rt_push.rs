@@ -111,11 +111,11 @@ pub(super) fn nearest_of(
     }
     let this = Some(this_cpu).filter(|this| among.contains(*this));
     for level in 0..m.cpu(cpu).sched_domains.len() {
-        let span = m.cpu(cpu).sched_domains[level].span;
+        let span = &m.cpu(cpu).sched_domains[level].span;
         if let Some(this) = this.filter(|this| span.contains(*this)) {
             return this;
         }
-        if let Some(found) = any_distribute(m, &among.and(&span), this_cpu, effects) {
+        if let Some(found) = any_distribute(m, &among.and(span), this_cpu, effects) {
             return found;
         }
     }
@@ -196,7 +196,7 @@ impl Kernel<'_> {
                 self.rq(cpu).update_rq_clock();
                 self.push_rt_tasks(cpu);
             }
-            if self.m.waiting_high(cpu).is_some() {
+            if self.m.classes.between && self.m.waiting_high(cpu).is_some() {
                 self.rq(cpu).push_high_task();
             }
         }

@@ -28,7 +28,7 @@ impl Rq<'_, '_> {
         let (before, after) = (before.map(own), after.map(own));
         let timers = &mut self.c().class_timers;
         if let Some(at) = before {
-            timers.remove(&(at, timer));
+            timers.remove_at(at, timer);
         }
         if let Some(at) = after {
             timers.insert((at, timer));

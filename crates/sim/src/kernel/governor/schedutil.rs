@@ -145,6 +145,8 @@ struct Schedutil {
     /// 0 until the first decision.
     next_freq: KHz,
     cached_raw_freq: KHz,
+    /// The least and the most util that have led to `next_freq` since the limits last changed, and with them all between.
+    same_opp: Option<(Util, Util)>,
     /// By the CPU's place in the domain.
     cpus: Vec<PerCpu>,
     tick: Span,
@@ -173,9 +175,16 @@ struct Need {
 const NO_NEED: Need = Need { util: Util(0), why: Why::Util, min: Util(0) };
 
 impl Need {
-    /// What of it counts beside one CPU's `most`: the reason only if it is more.
-    fn of_note(self, most: Need) -> (Util, Util, Option<Why>) {
-        (self.util, self.min, (self.util > most.util).then_some(self.why))
+    /// What of it counts beside another CPU's `most`: the reason only if it is more.
+    fn of_note(self, most: Util) -> (Util, Util, Option<Why>) {
+        (self.util, self.min, (self.util > most).then_some(self.why))
+    }
+}
+
+impl From<Needs> for Need {
+    fn from(Needs { wanted, perf, min }: Needs) -> Need {
+        let why = if perf > wanted { Why::UclampMin } else { Why::Util };
+        Need { util: perf, why, min }
     }
 }
 
@@ -188,6 +197,7 @@ impl Schedutil {
             need_freq_update: true,
             next_freq: KHz(0),
             cached_raw_freq: KHz(0),
+            same_opp: None,
             cpus: vec![PerCpu::default(); domain.cpus.len()],
             tick: platform.tick(),
         }
@@ -239,10 +249,8 @@ impl Schedutil {
     /// as the kernel does when it looks (a look for the trace alone must not).
     fn need(&mut self, domain: &DomainView<'_>, mut effects: Option<&mut Effects>) -> Need {
         let consume = effects.is_some();
-        if let Some(needs) = domain.plain_needs()
-            && self.cpus.iter().all(|c| c.iowait.iowait_boost == 0)
-        {
-            return self.plain_need(domain, needs, consume);
+        if domain.is_plain() && self.cpus.iter().all(|c| c.iowait.iowait_boost == 0) {
+            return self.plain_need(domain, consume);
         }
         let mut most = NO_NEED;
         for &cpu in domain.cpus() {
@@ -275,27 +283,34 @@ impl Schedutil {
     }
 
     /// What the policy's CPUs need, by the short way: for where nobody waits for IO.
-    fn plain_need(
-        &mut self,
-        domain: &DomainView<'_>,
-        needs: impl Iterator<Item = (CpuId, usize, Needs)>,
-        consume: bool,
-    ) -> Need {
-        let mut most = NO_NEED;
-        for (cpu, at, Needs { wanted, perf, min }) in needs {
-            let why = if perf > wanted { Why::UclampMin } else { Why::Util };
-            let need = Need { util: perf, why, min };
-            debug_assert_eq!(need.of_note(most), {
-                Schedutil::need_of(domain, cpu, Util(0), None, most.util).of_note(most)
+    fn plain_need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
+        short_ways::take(ShortWay::Plain);
+        let (mut most, mut of_most) = (Util(0), None);
+        for &cpu in domain.cpus() {
+            let needs = domain.plain_needs(cpu);
+            debug_assert_eq!(Need::from(needs).of_note(most), {
+                Schedutil::need_of(domain, cpu, Util(0), None, most).of_note(most)
             });
             if consume {
-                self.cpus[at].bw_min = min;
+                self.cpus[domain.place_in_policy(cpu)].bw_min = needs.min;
             }
-            if perf > most.util {
-                most = need;
+            if needs.perf > most {
+                (most, of_most) = (needs.perf, Some(needs));
             }
         }
-        most
+        of_most.map_or(NO_NEED, Need::from)
+    }
+
+    /// Whether that util leads to the frequency that there is, as such utils have before. (A policy of one CPU may hold it,
+    /// and without invariance what util means depends on the frequency.)
+    #[inline]
+    fn keeps_opp(&self, domain: &DomainView<'_>, util: Util) -> bool {
+        let known = self.same_opp.is_some_and(|(least, most)| (least..=most).contains(&util));
+        let keeps = known && domain.keeps_opp() && domain.cpus().len() > 1;
+        if keeps {
+            short_ways::take(ShortWay::SameOpp);
+        }
+        keeps
     }
 
     /// [`sugov_hold_freq`] of a policy of one CPU, which remembers how often that has been idle; not
@@ -349,6 +364,14 @@ impl Governor for Schedutil {
             Some(need) => need,
             None => self.need(domain, update.then_some(effects)),
         };
+        if update && self.keeps_opp(domain, need.util) {
+            self.need_freq_update = false;
+            return Some(FreqRequest {
+                util: need.util,
+                freq: self.next_freq,
+                why: Why::Unchanged,
+            });
+        }
         let invariant = domain.freq_invariant();
         let known = FreqRef {
             arch_scale_freq_ref: if invariant { domain.freq_ref() } else { KHz(0) },
@@ -376,6 +399,9 @@ impl Governor for Schedutil {
             (next, why) = (self.next_freq, Why::HoldBusy);
             self.cached_raw_freq = cached;
         }
+        let same = self.same_opp.filter(|_| next == self.next_freq);
+        let (least, most) = same.unwrap_or((need.util, need.util));
+        self.same_opp = Some((least.min(need.util), most.max(need.util)));
         if next == self.next_freq {
             let why = if why == Why::HoldBusy { why } else { Why::Unchanged };
             return Some(FreqRequest { util: need.util, freq: next, why });
@@ -386,13 +412,14 @@ impl Governor for Schedutil {
     }
 
     fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
-        self.need_freq_update = true;
+        (self.need_freq_update, self.same_opp) = (true, None);
         (!domain.fast_switch()).then(|| domain.within_limits(domain.cur()))
     }
 
     fn resume(&mut self, at: &Resumed) {
         (self.next_freq, self.last_freq_update) = (at.freq, at.since);
         (self.cached_raw_freq, self.need_freq_update) = (at.cached_raw_freq, at.forced);
+        self.same_opp = None;
         if let Some(at) = at.of_cpu {
             let c = &mut self.cpus[at.place];
             (c.bw_min, c.saved_idle_calls) = (at.bw_min, at.saved_idle_calls);

@@ -5,8 +5,6 @@ use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{FreqDomain, Machine};
 use crate::state::plain::Needs;
-use crate::state::short_ways;
-use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{EffectiveUtil, effective_cpu_util};
 use risetime_kernel::headroom::Decided;
@@ -127,20 +125,23 @@ impl DomainView<'_> {
     pub fn freq_invariant(&self) -> bool {
         self.domain().freq_invariant
     }
-    /// What its CPUs need by the short way, each with its place among those of the policy; `None`:
-    /// that does not lead there.
+    /// Whether the short way leads to what its CPUs need.
     #[inline]
-    pub(crate) fn plain_needs(&self) -> Option<impl Iterator<Item = (CpuId, usize, Needs)> + '_> {
-        let m = self.machine;
-        m.is_plain().then(|| {
-            short_ways::take(ShortWay::Plain);
-            self.cpus().iter().map(move |&cpu| {
-                let c = m.cpu(cpu);
-                let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
-                let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
-                (cpu, c.in_domain, c.plain_needs(boosted, capacity))
-            })
-        })
+    pub(crate) fn is_plain(&self) -> bool {
+        self.machine.is_plain()
+    }
+    /// Whether what led to a frequency leads there again: nothing but util has a say in it.
+    #[inline]
+    pub(crate) fn keeps_opp(&self) -> bool {
+        self.is_plain() && self.freq_invariant() && self.machine.keeps_opp
+    }
+    /// What `cpu` needs by the short way.
+    #[inline]
+    pub(crate) fn plain_needs(&self, cpu: CpuId) -> Needs {
+        let c = self.machine.cpu(cpu);
+        let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
+        let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
+        c.plain_needs(boosted, capacity)
     }
     /// `util` of `cpu` with what the governor adds to it before the clamps; `effects`: it is not
     /// only looked at.
@@ -240,6 +241,10 @@ impl DomainView<'_> {
     /// `cpu_bw_dl`: what the CPU's active deadline tasks have been promised, of 1024.
     #[inline]
     pub fn cpu_bw_dl(&self, cpu: CpuId) -> Util {
-        self.machine.rq_util(cpu).cpu_bw_dl()
+        let m = self.machine;
+        match m.is_plain() {
+            true => m.cpu(cpu).plain_bw_dl(),
+            false => m.rq_util(cpu).cpu_bw_dl(),
+        }
     }
 }

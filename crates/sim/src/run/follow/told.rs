@@ -343,8 +343,8 @@ impl Follower<'_, '_> {
         let own = c.idle_governor.memory().map(MenuDevice::to_parts);
         c.idle_governor.resume(&given);
         // Whoever sleeps there is woken by the reference: that timer stands for all.
-        c.timers.take().for_each(drop);
-        self.aside = std::mem::take(&mut c.class_timers);
+        c.timers.take();
+        self.aside = c.class_timers.take();
         if let Some(length) = select.sleep_length_ns {
             c.timers.insert((now + Span(length), TaskId(u32::MAX)));
         }
@@ -360,8 +360,9 @@ impl Follower<'_, '_> {
 impl Follower<'_, '_> {
     /// It has been chosen.
     pub(super) fn has_chosen(&mut self, cpu: CpuId) {
-        let aside = std::mem::take(&mut self.aside);
-        self.simulation.k.m.cpu_mut(cpu).class_timers.extend(aside);
+        let aside = self.aside.take();
+        let timers = &mut self.simulation.k.m.cpu_mut(cpu).class_timers;
+        aside.into_iter().for_each(|timer| timers.insert(timer));
         self.shared.borrow_mut().sleeps = None;
     }
 }
