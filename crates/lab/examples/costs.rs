@@ -5,7 +5,8 @@
 //! costs sim|RELEASE [POLICY]     a release as `risetime vm kernels` lists it; POLICY: NAME[+key=value…]
 //! costs waits DIRECTORY RELEASE  what runs that `verify --references DIRECTORY` kept say of how long a CPU that
 //!                                was idle takes from a task's wakeup to the switch to it, by how many others
-//!                                are busy: what 0, 250, 500, 750, 900, 950, 980, 995, 999 of a thousand are below (ns)
+//!                                are busy: what 0, 250, 500, 750, 900, 950, 980, 995, 999 of a thousand are below (ns);
+//!                                and the same of tasks that another CPU wakes
 //! costs late RELEASE             the same of how late a timer's task wakes (FIFO, which has no timer slack), where
 //!                                0 to 3 other CPUs are busy
 //!
@@ -25,7 +26,7 @@ use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,17 +106,22 @@ const BUSY: usize = 3;
 
 fn waits(directory: &str, release: &str) {
     let files = std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{directory}: {e}"));
-    let mut by: [Vec<u64>; BUSY + 1] = Default::default();
+    let (mut own, mut remote) = (ByBusy::default(), ByBusy::default());
     for file in files.flatten() {
         let trace = risetime_lab::read_kept(&file.path()).unwrap_or_else(|e| panic!("{e}"));
         if trace.header().is_some_and(|h| h.kernel_release == release) {
-            waits_of(&trace, &mut by);
+            waits_of(&trace, &mut own, &mut remote);
         }
     }
-    print_by(by);
+    print_by(own);
+    println!("woken by another CPU:");
+    print_by(remote);
 }
 
-fn print_by(by: [Vec<u64>; BUSY + 1]) {
+/// What was measured, by how many other CPUs are busy.
+type ByBusy = [Vec<u64>; BUSY + 1];
+
+fn print_by(by: ByBusy) {
     for (busy, mut all) in by.into_iter().enumerate() {
         all.sort_unstable();
         let Some(last) = all.len().checked_sub(1) else { continue };
@@ -143,7 +149,7 @@ fn late(release: &str) {
     policy = policy.with("governor", risetime_model::settings::Value::Name("performance".into()));
     let e = experiment(policy, BESIDE, 16_000);
     let trace = risetime_lab::record(&vm, &e).unwrap_or_else(|e| panic!("{e}"));
-    let mut by: [Vec<u64>; BUSY + 1] = Default::default();
+    let mut by = ByBusy::default();
     let (mut current, mut due) = (BTreeMap::<CpuId, TaskId>::new(), None);
     for (at, event) in trace.events() {
         match *event {
@@ -162,25 +168,43 @@ fn late(release: &str) {
     print_by(by);
 }
 
-fn waits_of(trace: &risetime_trace::Memory, by: &mut [Vec<u64>; BUSY + 1]) {
+/// `own`: from a task's wakeup on an idle CPU to the switch to it; `remote`: the same of one that its wakeup takes to another
+/// CPU, from its leaving the old one: it is woken on the new one only when that CPU hears of it.
+fn waits_of(trace: &risetime_trace::Memory, own: &mut ByBusy, remote: &mut ByBusy) {
     let mut current: BTreeMap<CpuId, TaskId> = BTreeMap::new();
+    let mut sleeps: BTreeSet<TaskId> = BTreeSet::new();
     let mut woken: BTreeMap<TaskId, (CpuId, Instant, usize)> = BTreeMap::new();
+    let mut sent = woken.clone();
     for (at, event) in trace.events() {
         match *event {
-            Event::Wakeup { task, cpu, .. } if !current.contains_key(&cpu) => {
-                woken.insert(task, (cpu, *at, current.len().min(BUSY)));
+            Event::Migrate { task, to, .. } if sleeps.contains(&task) => {
+                sent.remove(&task);
+                if !current.contains_key(&to) {
+                    sent.insert(task, (to, *at, current.len().min(BUSY)));
+                }
             }
-            Event::Switch { cpu, next, .. } => {
+            Event::Wakeup { task, cpu, .. } => {
+                sleeps.remove(&task);
+                if !current.contains_key(&cpu) {
+                    woken.insert(task, (cpu, *at, current.len().min(BUSY)));
+                }
+            }
+            Event::Switch { cpu, prev, next } => {
+                if let Some((task, SwitchOut::Sleeping)) = prev {
+                    sleeps.insert(task);
+                }
                 current.remove(&cpu);
                 let Some(task) = next else { continue };
                 current.insert(cpu, task);
-                if let Some((on, since, busy)) = woken.remove(&task)
-                    && on == cpu
-                {
-                    by[busy].push(at.since(since).0);
+                for (all, by) in [(&mut woken, &mut *own), (&mut sent, &mut *remote)] {
+                    if let Some((on, since, busy)) = all.remove(&task)
+                        && on == cpu
+                    {
+                        by[busy].push(at.since(since).0);
+                    }
+                    // Who waits there for somebody else waits for him.
+                    all.retain(|_, (on, ..)| *on != cpu);
                 }
-                // Who waits there for somebody else waits for him.
-                woken.retain(|_, (on, ..)| *on != cpu);
             }
             _ => {}
         }

@@ -131,7 +131,7 @@ impl Backend for Forgetful {
         let mut trace = Memory::new();
         let outcome = self.0.run(e, &mut trace)?;
         let mut header = trace.header().expect("it has one").clone();
-        header.idle.iter_mut().for_each(|idle| idle.classes = None);
+        header.idle.iter_mut().for_each(|idle| idle.rq = None);
         sink.header(&header);
         trace.events().iter().for_each(|(at, event)| sink.event(*at, event));
         sink.end(trace.end());

@@ -83,19 +83,21 @@ pub struct IdleMemory {
     pub before: Span,
     /// How long the sleep was; `None`: it went on.
     pub slept: Option<Span>,
-    /// What the other classes knew there then; `None`: not told.
-    pub classes: Option<ClassMemory>,
+    /// What its runqueue knew then; `None`: not told.
+    pub rq: Option<RqMemory>,
 }
 
-/// What real-time and deadline tasks will go by on a CPU.
+/// What new tasks, real-time and deadline ones will go by on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClassMemory {
+pub struct RqMemory {
     /// `distribute_cpu_mask_prev`: where its last search for any of several CPUs ended.
     pub distribute: CpuId,
     /// `extra_bw`: its part of what nobody has reserved, for who reclaims it; below 0 it wraps.
     pub extra_bw: u64,
     /// `total_bw`: what is reserved in its root domain.
     pub total_bw: u64,
+    /// `rq->idle_stamp`: how long before the creation it had last gone idle; `None`: not told.
+    pub idled: Option<Span>,
 }
 
 /// A signal of the trace.

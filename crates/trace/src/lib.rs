@@ -17,7 +17,7 @@ pub mod write;
 pub use beside::beside;
 pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
 pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, QuotaStat, SwitchOut, Why};
-pub use header::{BalanceMemory, ClassMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
+pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, RqMemory, Signal};
 pub use memory::Memory;
 pub use sink::{Hears, Tee, TraceSink};
 

@@ -26,7 +26,7 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Tas
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_trace::{
-    BalanceMemory, ClassMemory, Event, Hears, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
+    BalanceMemory, Event, Hears, IdleMemory, PeriodMemory, RqMemory, SwitchOut, TraceSink, Why,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -266,16 +266,18 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
         factors: [a, b, c, d, e, g],
         intervals,
         ptr: u(f, r, "ptr")? as usize,
-        classes: class_memory(f, r),
+        rq: rq_memory(f, r),
+        idle_stamp: u(f, r, "stamp"),
         last: pending.then_some((last as usize, slept as u64, n(f, r, "tick")? != 0)),
         asked: n(f, r, "now").and_then(asked),
     })
 }
-fn class_memory(f: &Format, r: &Record<'_>) -> Option<ClassMemory> {
-    Some(ClassMemory {
+fn rq_memory(f: &Format, r: &Record<'_>) -> Option<RqMemory> {
+    Some(RqMemory {
         distribute: CpuId(u(f, r, "distribute")? as u32),
         extra_bw: u(f, r, "extra")?,
         total_bw: u(f, r, "total")?,
+        idled: None,
     })
 }
 fn capacity<'a>(f: &Format, r: &Record<'a>) -> Option<Raw<'a>> {
@@ -461,6 +463,7 @@ pub(crate) fn idle_memory(
             Raw::Menu(probed) => follower.probed(probed),
             Raw::Idle { state: IDLE_EXIT, .. } => follower.leaves(*at),
             Raw::Idle { state, .. } => follower.enters(*state as u32, *at),
+            Raw::Switch { next: Thread { pid: 0, .. }, .. } => follower.goes_idle(*at),
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Sleep};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Platform;
-use risetime_trace::{ClassMemory, IdleMemory};
+use risetime_trace::{IdleMemory, RqMemory};
 
 /// A memory as the probe shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,10 @@ pub(crate) struct Probed {
     pub(crate) factors: [u32; 6],
     pub(crate) intervals: [u32; 8],
     pub(crate) ptr: usize,
-    /// What the other classes know then, which has nothing to do with it.
-    pub(crate) classes: Option<ClassMemory>,
+    /// What the runqueue knows then, which has nothing to do with it.
+    pub(crate) rq: Option<RqMemory>,
+    /// `rq->idle_stamp`, in the trace's clock.
+    pub(crate) idle_stamp: Option<u64>,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
     /// What it is told, where that was asked for.
@@ -54,7 +56,8 @@ pub(crate) struct Follower {
     sleep: Option<(u32, u64, Option<u64>)>,
     /// The probe's memory has not met the sleep yet that it was read for.
     fresh: bool,
-    classes: Option<ClassMemory>,
+    rq: Option<RqMemory>,
+    idle_stamp: Option<u64>,
 }
 
 impl Follower {
@@ -72,7 +75,8 @@ impl Follower {
             governor: None,
             sleep: None,
             fresh: false,
-            classes: None,
+            rq: None,
+            idle_stamp: None,
         }
     }
 
@@ -91,7 +95,12 @@ impl Follower {
             governor.update(&self.states, state, Span(ns), by_tick, self.tick);
         }
         (self.governor, self.sleep, self.fresh) = (Some(governor), None, true);
-        self.classes = p.classes;
+        (self.rq, self.idle_stamp) = (p.rq, p.idle_stamp);
+    }
+
+    /// Its last task has left.
+    pub(crate) fn goes_idle(&mut self, at: u64) {
+        self.idle_stamp = self.idle_stamp.map(|_| at);
     }
 
     /// An idle state begins.
@@ -143,7 +152,10 @@ impl Follower {
             state,
             before: Span(now.saturating_sub(from)),
             slept: until.map(|until| Span(until - from)),
-            classes: self.classes,
+            rq: self.rq.map(|rq| RqMemory {
+                idled: self.idle_stamp.map(|at| Span(now.saturating_sub(at))),
+                ..rq
+            }),
         })
     }
 }
@@ -158,7 +170,8 @@ mod tests {
         factors: [8192; 6],
         intervals: [700; 8],
         ptr: 0,
-        classes: None,
+        rq: None,
+        idle_stamp: None,
         last: Some((0, 9_000_000, false)),
         asked: None,
     };

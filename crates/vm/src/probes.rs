@@ -58,6 +58,7 @@ const PROBES: &[&str] = &[
      distribute=+{%distribute_cpu_mask_prev-%cpuidle_dev}($arg2):u32| \
      extra=+{%runqueues+rq.dl+dl_rq.extra_bw-%cpuidle_dev}($arg2):u64| \
      total=+{root_domain.dl_bw+dl_bw.total_bw}(+{%runqueues+rq.rd-%cpuidle_dev}($arg2)):u64| \
+     stamp=+{%runqueues+rq.idle_stamp-%cpuidle_dev}($arg2):u64| \
      slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
     // With it, when this CPU balances next, in jiffies: the event is part of a look at its lowest
     // domain, before that is noted.

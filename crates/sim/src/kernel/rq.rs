@@ -163,11 +163,12 @@ impl Rq<'_, '_> {
     /// The CPU will look for who is to run when it is done with the wakeup of `task`: a busy one that is itself where that
     /// happens, in a system call or an interrupt, at its end; another one, or an idle one, when it comes to it.
     pub(crate) fn pay_for_resched(&mut self, task: TaskId, waker: Waker) {
-        let itself = waker.cpu == self.cpu && self.m().cpu(self.cpu).curr.is_some();
-        if itself || self.m().costs.is_free(Kind::Resched) {
+        let own = waker.cpu == self.cpu;
+        let kind = if own { Kind::Resched } else { Kind::Remote };
+        if (own && self.m().cpu(self.cpu).curr.is_some()) || self.m().costs.is_free(kind) {
             return;
         }
-        let takes = self.takes(Kind::Resched, task);
+        let takes = self.takes(kind, task);
         self.holds_resched(takes);
     }
     /// The CPU does not look for who is to run for so long from when it has left its idle state.

@@ -31,7 +31,7 @@ use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_c
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::workload::Hotplug;
-use risetime_trace::{BalanceMemory, ClassMemory, IdleMemory, Why};
+use risetime_trace::{BalanceMemory, IdleMemory, RqMemory, Why};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -487,7 +487,7 @@ fn apply_machine_image(k: &mut Kernel<'_>, image: &Image) {
     for memory in &image.idle {
         if memory.cpu.index() < k.m.cpus.len() {
             image_of_idle(&mut k.rq(memory.cpu), memory);
-            if let Some(ClassMemory { distribute, extra_bw, total_bw }) = memory.classes {
+            if let Some(RqMemory { distribute, extra_bw, total_bw, .. }) = memory.rq {
                 k.m.classes.distribute[memory.cpu.index()] = distribute;
                 k.m.classes.total_bw = total_bw;
                 k.m.cpu_mut(memory.cpu).dl.extra_bw = extra_bw;
@@ -536,10 +536,12 @@ fn apply_task_image(rq: &mut Rq<'_, '_>, task: TaskId, image: &TaskImage) {
 
 /// The CPU sleeps since then, or has slept that long and is awake.
 fn image_of_idle(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
-    let tick = rq.m().tick;
+    let (tick, clock) = (rq.m().tick, rq.m().sched_clock());
     let Parts { c, domain, now, .. } = rq.parts();
     let slept = memory.slept.unwrap_or(memory.before);
     let resumes = c.idle_governor.resume(&memory.menu);
+    let idled = memory.rq.and_then(|rq| rq.idled).unwrap_or(slept);
+    c.idle_stamp = Instant(clock.0.saturating_sub(idled.0));
     match &mut c.idle {
         Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),
         None if resumes => {

@@ -300,6 +300,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             shares_core: false,
             tick_gen: 0,
             idle: Some(Idle { state: None, since: Instant(0) }),
+            idle_stamp: Instant(0),
             waking: false,
             irq_work_until: Instant(0),
             resched_held: false,

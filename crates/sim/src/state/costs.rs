@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Wakeup,
     /// A timer's interrupt (the tick, or one that ends a sleep), of whoever runs on that CPU.
     Tick,
-    /// From a task's wakeup to its CPU's look at who is to run.
+    /// From a task's wakeup to its CPU's look at who is to run, where an interrupt of that CPU woke it.
     Resched,
     /// From a tick, or an update of util, to the end of its interrupt, behind which irq work is done and the CPU looks for who
     /// is to run.
@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Call,
     /// Who was woken by another task tries again what it waited for.
     Again,
+    /// The same as `Resched` where another CPU woke it (`ttwu_queue_wakelist`, `smp_send_reschedule`).
+    Remote,
 }
 
 impl Kind {
@@ -53,10 +55,11 @@ impl Kind {
         Kind::Irq,
         Kind::Call,
         Kind::Again,
+        Kind::Remote,
     ];
 }
 
-pub(crate) const KINDS: usize = 8;
+pub(crate) const KINDS: usize = 9;
 
 /// The middles, in ns, of eight parts of equal size of a distribution: each is as likely as another.
 pub(crate) type Eighths = [u32; 8];

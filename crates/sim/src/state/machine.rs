@@ -213,6 +213,8 @@ pub(crate) struct Cpu {
     pub(crate) in_domain: usize,
     pub(crate) cfs_avg: CfsRqAvg,
     pub(crate) idle: Option<Idle>,
+    /// `rq->idle_stamp`: when it last had nothing to run, in its clock. Interrupts since then do not count.
+    pub(crate) idle_stamp: Instant,
     /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::state::group`]);
     /// `None`: those of `cfs`.
     pub(crate) h_nr: Option<(u32, u32)>,

@@ -5,7 +5,8 @@
 //! ```text
 //! timer_irq_ns          a sleeping task's timer expires so much before it is woken
 //! wakeup_cost_ns        a task that wakes another gets on with its work so much later
-//! resched_delay_ns      a CPU looks for who is to run so much later than a task is woken there
+//! resched_delay_ns      a CPU looks for who is to run so much later than its own interrupt wakes a task there
+//! remote_resched_delay_ns   the same where another CPU wakes it: meanwhile it waits in the queue, and may be pulled from there
 //! irq_exit_ns           after a tick a CPU looks for who is to run so much later; a governor's worker is awake so
 //!                       much later than the update of util that gave it work (irq work)
 //! call_cost_ns          a program's call (sleep, lock, signal, …) does what it does so much later; its next work is so
@@ -93,6 +94,14 @@ pub(crate) const PARAMS: &[Param] = &[
         home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
+        name: noise::setting(Kind::Remote),
+        doc: "the same where another CPU wakes the task; unless it is set, resched_delay_ns if that is",
+        unit: "ns",
+        range: Range::Int(0, 10_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
         name: noise::setting(Kind::Irq),
         doc: "time from a tick to its CPU's look for who is to run, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
         unit: "ns",
@@ -153,12 +162,16 @@ pub(crate) const PARAMS: &[Param] = &[
 /// As settings and noise profile say.
 pub(crate) fn of_experiment(e: &Experiment) -> Costs {
     let of = |name, unset| e.settings.int(name).map_or(unset, |v| v.max(0) as u64);
+    let is_set = |kind| e.policy.set.contains_key(noise::setting(kind));
     let amount = |kind: Kind| {
-        let name = noise::setting(kind);
+        let kind = match kind {
+            Kind::Remote if !is_set(kind) && is_set(Kind::Resched) => Kind::Resched,
+            kind => kind,
+        };
         match noise::row(&e.settings, e.policy.kernel) {
             // What somebody says is so much each time.
-            Some(row) if !e.policy.set.contains_key(name) => row.of(kind),
-            _ => Amount::Fixed(Span(of(name, 0))),
+            Some(row) if !is_set(kind) => row.of(kind),
+            _ => Amount::Fixed(Span(of(noise::setting(kind), 0))),
         }
     };
     Costs {

@@ -1,7 +1,7 @@
 //! The header of a recording, one key a line.
 
 use super::{Lines, escape, list, unescape, write_block};
-use crate::{BalanceMemory, ClassMemory, Header, IdleMemory, PeriodMemory};
+use crate::{BalanceMemory, Header, IdleMemory, PeriodMemory, RqMemory};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
@@ -34,14 +34,17 @@ pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     for lost in &h.lost {
         writeln!(out, "lost {}", escape(lost))?;
     }
-    for IdleMemory { cpu, menu, state, before, slept, classes } in &h.idle {
+    for IdleMemory { cpu, menu, state, before, slept, rq } in &h.idle {
         let slept = slept.map_or("on".to_string(), |s| s.0.to_string());
         let (rev, menu) = (menu.rev(), menu.to_parts());
         let (next, bucket, factors, intervals, ptr) = menu;
         write!(out, "idle {} {state} {} {slept} {rev} {next} {bucket} ", cpu.0, before.0)?;
         write!(out, "{} {} {ptr}", list(factors), list(intervals))?;
-        if let Some(ClassMemory { distribute, extra_bw, total_bw }) = classes {
+        if let Some(RqMemory { distribute, extra_bw, total_bw, idled }) = rq {
             write!(out, " {} {extra_bw} {total_bw}", distribute.0)?;
+            if let Some(idled) = idled {
+                write!(out, " {}", idled.0)?;
+            }
         }
         writeln!(out)?;
     }
@@ -133,7 +136,7 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
     let place = format!("{}:{}: platform", lines.place, lines.number + 1);
     let platform = Platform::parse(&lines.block("platform")?, &place)?;
     let cpus = platform.nr_cpus();
-    let searched = idle.iter().filter_map(|i: &IdleMemory| Some(i.classes?.distribute));
+    let searched = idle.iter().filter_map(|i: &IdleMemory| Some(i.rq?.distribute));
     let whose = idle.iter().map(|i| i.cpu).chain(balance.iter().map(|b| b.cpu)).chain(searched);
     if let Some(cpu) = whose.into_iter().find(|cpu| cpu.index() >= cpus) {
         return Err(lines.error(format!("tells of {cpu}, of {cpus} CPUs")));
@@ -167,21 +170,23 @@ fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
         return Err(lines.error("has too few numbers"));
     };
     // Not in older recordings.
-    let (rest, classes) = rest.split_at_checked(15).unwrap_or((rest, &[]));
-    let classes = match classes {
+    let (rest, rq) = rest.split_at_checked(15).unwrap_or((rest, &[]));
+    let wanted = || lines.error(format!("has {} numbers, wanted 22, 25 or 26", words.len()));
+    let rq = match rq {
         [] => None,
-        [distribute, extra_bw, total_bw] => Some(ClassMemory {
+        [distribute, extra_bw, total_bw, idled @ ..] if idled.len() < 2 => Some(RqMemory {
             distribute: CpuId(lines.number(distribute)?),
             extra_bw: lines.number(extra_bw)?,
             total_bw: lines.number(total_bw)?,
+            idled: idled.first().map(|n| lines.number(n)).transpose()?.map(Span),
         }),
-        _ => return Err(lines.error(format!("has {} numbers, wanted 22 or 25", words.len()))),
+        _ => return Err(wanted()),
     };
     let rest: Vec<u32> = rest.iter().map(|n| lines.number(n)).collect::<Result<_, _>>()?;
     let (Some(factors), Some(intervals), Some(ptr)) =
         (rest.first_chunk::<6>(), rest.get(6..).and_then(|r| r.first_chunk::<8>()), rest.get(14))
     else {
-        return Err(lines.error(format!("has {} numbers, wanted 22 or 25", words.len())));
+        return Err(wanted());
     };
     let unknown = || lines.error(format!("found `{rev}`, wanted a release as 7.2"));
     let rev = KernelRev::of_release(rev).ok_or_else(unknown)?;
@@ -193,6 +198,6 @@ fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
         state: lines.number(state)?,
         before: Span(lines.number(before)?),
         slept: if slept == "on" { None } else { Some(Span(lines.number(slept)?)) },
-        classes,
+        rq,
     })
 }

@@ -224,17 +224,13 @@ fn everything() -> Memory {
     let menu =
         MenuDevice::from_parts(KernelRev::V6_12, parts.0, parts.1, parts.2, parts.3, parts.4);
     assert_eq!(menu.to_parts(), parts);
-    let idle = |slept, classes| IdleMemory {
-        cpu,
-        menu: menu.clone(),
-        state: 1,
-        before: ms(3),
-        slept,
-        classes,
-    };
+    let idle =
+        |slept, rq| IdleMemory { cpu, menu: menu.clone(), state: 1, before: ms(3), slept, rq };
     // Taken from more often than there was.
-    let classes = ClassMemory { distribute: CpuId(7), extra_bw: u64::MAX - 78_626, total_bw: 0 };
-    header.idle = vec![idle(None, None), idle(Some(ms(2)), Some(classes))];
+    let rq =
+        RqMemory { distribute: CpuId(7), extra_bw: u64::MAX - 78_626, total_bw: 0, idled: None };
+    let idled = RqMemory { idled: Some(ms(9)), ..rq };
+    header.idle = vec![idle(None, None), idle(Some(ms(2)), Some(rq)), idle(None, Some(idled))];
     let balance = |domains| BalanceMemory { cpu, after: ms(1), next_balance: -3, domains };
     header.balance = vec![balance(vec![(-7, 8), (9, 16)]), balance(vec![])];
     header.periods = vec![PeriodMemory { group: GroupId(2), ends: Instant(5) }];
@@ -284,8 +280,8 @@ fn whatever_is_broken_is_one_error_at_its_line() {
         (2, "release 7", "found `release 7`, wanted `kernel_release …`"),
         (line("set rate"), "set rate_limit_us x", "found `x`, wanted a number"),
         (line("set rate"), "set rate_limit_us", "found no value of the setting"),
-        (line("idle"), "idle 1 1 3000000 on 6.12 1 5 1", "has 8 numbers, wanted 22 or 25"),
-        (line("idle"), &one_more, "has 23 numbers, wanted 22 or 25"),
+        (line("idle"), "idle 1 1 3000000 on 6.12 1 5 1", "has 8 numbers, wanted 22, 25 or 26"),
+        (line("idle"), &one_more, "has 23 numbers, wanted 22, 25 or 26"),
         (first, "w1 3 8 0", "found CPU 8, wanted less than 8"),
         (first, "w1 99999999 1 0", "found task 99999999, wanted less than 1048576"),
         (first, "w1 3 1", "has too few numbers"),

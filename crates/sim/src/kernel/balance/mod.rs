@@ -355,6 +355,8 @@ impl Kernel<'_> {
             return false;
         }
         self.rq(cpu).update_misfit_status(None);
+        let c = self.m.cpu_mut(cpu);
+        c.idle_stamp = c.clock.clock;
         let overloaded = self.m.root.overloaded;
         if overloaded {
             self.rq(cpu).update_blocked_groups();

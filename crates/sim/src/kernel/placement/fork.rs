@@ -19,7 +19,7 @@ use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::Fit;
-use risetime_kernel::units::{CpuId, TaskId};
+use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Why;
 
 /// How busy a group is, idlest first (`enum group_type`, as far as forks use it).
@@ -221,7 +221,7 @@ pub(crate) fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cp
     }
     // The least exit latency so far, if any idle CPU's state is known; the CPU, and since when.
     let mut least_latency = None;
-    let mut idle: Option<(u64, CpuId)> = None;
+    let mut idle: Option<(Instant, CpuId)> = None;
     let mut loaded: Option<(u64, CpuId)> = None;
     for cpu in group.and(&m.task(task).allowed).iter() {
         let c = m.cpu(cpu);
@@ -232,7 +232,7 @@ pub(crate) fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cp
             let states = &m.platform.domains[c.domain].idle;
             let state = c.idle.and_then(|i| i.state);
             let latency = state.and_then(|i| Some(states.get(i as usize)?.exit_latency));
-            let since = c.idle.map_or(0, |i| i.since.0);
+            let since = c.idle_stamp;
             let shallower = latency.is_some_and(|l| least_latency.is_none_or(|least| l < least));
             let alike = latency.is_none() || latency == least_latency;
             if shallower {
