@@ -14,7 +14,7 @@
 //! only repeat its first CPU's.
 
 use crate::decisions::{self, Choice, Decisions, Due, Few, Told, due, of_css};
-use crate::menu::{Asked, Follower, Probed};
+use crate::menu::{Asked, CfsLeft, Follower, Position, Probed};
 use crate::plan::Limits;
 use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
@@ -139,14 +139,6 @@ struct Thread<'a> {
     prio: i64,
 }
 
-/// Where a signal stands: `util_sum`, `period_contrib`, `last_update_time`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Position {
-    sum: u64,
-    contrib: u32,
-    at: u64,
-}
-
 /// How an event's record is understood; `None`: it is of no interest here.
 type Decode = for<'a> fn(&Format, &Record<'a>) -> Option<Raw<'a>>;
 
@@ -268,9 +260,15 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
         ptr: u(f, r, "ptr")? as usize,
         rq: rq_memory(f, r),
         idle_stamp: u(f, r, "stamp"),
+        cfs: cfs_of(f, r),
         last: pending.then_some((last as usize, slept as u64, n(f, r, "tick")? != 0)),
         asked: n(f, r, "now").and_then(asked),
     })
+}
+/// What fair tasks have left there.
+fn cfs_of(f: &Format, r: &Record<'_>) -> Option<CfsLeft> {
+    let (util, runnable) = (u(f, r, "util")?, u(f, r, "runnable")?);
+    Some(CfsLeft { util, runnable, position: position(f, r)? })
 }
 fn rq_memory(f: &Format, r: &Record<'_>) -> Option<RqMemory> {
     Some(RqMemory {
@@ -618,6 +616,10 @@ impl Pour<'_> {
                 self.signals.extend(self.signal(raw).map(|e| ((cpu, "capacity"), e)));
             }
             Raw::Overutilized(on) => self.overutilized = Some(on),
+            Raw::Menu(Probed { cfs: Some(CfsLeft { util, runnable, position }), .. }) => {
+                let left = Raw::PeltCfs { cpu, util, runnable, est: 0, position, over: None };
+                self.signals.extend(self.signal(&left).map(|e| ((cpu, "cfs"), e)));
+            }
             Raw::Told(told) => {
                 if let Told::Queue { cpu, .. } = told {
                     let queue = told.queue().filter(|_| self.decisions.is_some());

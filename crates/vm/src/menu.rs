@@ -28,10 +28,28 @@ pub(crate) struct Probed {
     pub(crate) rq: Option<RqMemory>,
     /// `rq->idle_stamp`, in the trace's clock.
     pub(crate) idle_stamp: Option<u64>,
+    /// What fair tasks have left there: nobody else tells of it where signals are not traced, or have stood still.
+    pub(crate) cfs: Option<CfsLeft>,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
     /// What it is told, where that was asked for.
     pub(crate) asked: Option<Asked>,
+}
+
+/// Where a signal stands: `util_sum`, `period_contrib`, `last_update_time`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) sum: u64,
+    pub(crate) contrib: u32,
+    pub(crate) at: u64,
+}
+
+/// `cfs_rq->avg` of a CPU that goes idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CfsLeft {
+    pub(crate) util: u64,
+    pub(crate) runnable: u64,
+    pub(crate) position: Position,
 }
 
 /// What `menu` is told, but for the next timer, which it asks for itself.
@@ -172,6 +190,7 @@ mod tests {
         ptr: 0,
         rq: None,
         idle_stamp: None,
+        cfs: None,
         last: Some((0, 9_000_000, false)),
         asked: None,
     };

@@ -59,6 +59,11 @@ const PROBES: &[&str] = &[
      extra=+{%runqueues+rq.dl+dl_rq.extra_bw-%cpuidle_dev}($arg2):u64| \
      total=+{root_domain.dl_bw+dl_bw.total_bw}(+{%runqueues+rq.rd-%cpuidle_dev}($arg2)):u64| \
      stamp=+{%runqueues+rq.idle_stamp-%cpuidle_dev}($arg2):u64| \
+     util=+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.util_avg-%cpuidle_dev}($arg2):u64| \
+     runnable=+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.runnable_avg-%cpuidle_dev}($arg2):u64| \
+     sum=+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.util_sum-%cpuidle_dev}($arg2):u32| \
+     contrib=+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.period_contrib-%cpuidle_dev}($arg2):u32| \
+     at=+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.last_update_time-%cpuidle_dev}($arg2):u64| \
      slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
     // With it, when this CPU balances next, in jiffies: the event is part of a look at its lowest
     // domain, before that is noted.

@@ -31,6 +31,7 @@ use crate::state::machine::{Machine, State};
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
@@ -198,7 +199,7 @@ impl Kernel<'_> {
         match self.m.task(task).state {
             State::Sleeping => {}
             State::New => return self.rq(prev).wake_up_first(task),
-            State::Runnable | State::Exited => return,
+            State::Waking | State::Runnable | State::Exited => return,
         }
         let starts = self.m.enters_start_phase(task);
         if starts {
@@ -208,19 +209,11 @@ impl Kernel<'_> {
             // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
             // trace says, in which it may have left.
             let _ = self.m.instead(Point::Wakeup { task, waker });
-            self.rq(prev).update_rq_clock();
-            self.rq(prev).set_state(task, State::Runnable);
-            self.rq(prev).wakes_demoted(task);
-            self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
-            self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, prev);
-            self.rq(prev).activate(task, EnqueueKind::Wakeup, true);
+            self.rq(prev).ttwu_do_activate(task, waker, false, Why::PrevCpu);
             if starts {
                 self.apply_start_state(prev, task);
             }
-            self.rq(prev).wakes(task, false);
-            self.rq(prev).pay_for_resched(task, waker);
-            self.m.preempt.waking_on = None;
-            return;
+            return self.rq(prev).ttwu_do_wakeup(task, waker);
         }
         if self.m.is_fair(task) {
             self.rq(prev).track(Heard::Wakeup { cpu: prev, task });
@@ -234,20 +227,14 @@ impl Kernel<'_> {
                 self.rq(cpu).set_task_rq_fair(task, prev);
             }
         }
-        self.rq(cpu).update_rq_clock();
-        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
-        self.rq(cpu).set_state(task, State::Runnable);
-        self.rq(cpu).wakes_demoted(task);
-        self.emit(Event::Wakeup { task, cpu, why: placed.why });
-        self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, cpu);
-        self.rq(cpu).activate(task, kind, true);
-        if starts {
-            self.apply_start_state(cpu, task);
+        let (migrated, why) = (cpu != prev, placed.why);
+        if starts || !self.rq(cpu).ttwu_queue_wakelist(task, waker, migrated, why) {
+            self.rq(cpu).ttwu_do_activate(task, waker, migrated, why);
+            if starts {
+                self.apply_start_state(cpu, task);
+            }
+            self.rq(cpu).ttwu_do_wakeup(task, waker);
         }
-        self.rq(cpu).wakes(task, false);
-        self.rq(cpu).pay_for_resched(task, waker);
-        self.rq(cpu).holds_for_kthread(task);
-        self.m.preempt.waking_on = None;
     }
 
     /// Who runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is (`p->on_cpu`).
@@ -378,7 +365,7 @@ impl Rq<'_, '_> {
             let out = match self.m().task(task).state {
                 State::Runnable => SwitchOut::Preempted,
                 State::Exited => SwitchOut::Exited,
-                State::New | State::Sleeping => SwitchOut::Sleeping,
+                State::New | State::Sleeping | State::Waking => SwitchOut::Sleeping,
             };
             (task, out)
         });
@@ -565,6 +552,71 @@ impl Rq<'_, '_> {
         self.activate(task, EnqueueKind::Wakeup, true);
         self.wakes(task, false);
         self.holds_for_kthread(task);
+    }
+
+    // ------------------------------------------------------------------ wakeup
+
+    /// `ttwu_queue_wakelist`: an idle CPU, or one of another cache, hears a while later that it has to queue `task`; false: the
+    /// waker queues it itself, as always where that takes no time. (Idle ones: since 5.8, from memory of the commit.)
+    ///
+    /// ```text
+    /// waker   chooses the CPU ── IPI ── goes on
+    /// cpu     idle                └── Remote ── queues, wakes ── Resched ── switches
+    /// ```
+    fn ttwu_queue_wakelist(
+        &mut self,
+        task: TaskId,
+        waker: Waker,
+        migrated: bool,
+        why: Why,
+    ) -> bool {
+        let (cpu, m) = (self.cpu, self.m());
+        if waker.cpu == cpu || m.costs.is_free(Kind::Remote) {
+            return false;
+        }
+        let idle = m.rev >= KernelRev::new(5, 8) && m.cpu(cpu).nr_running() == 0;
+        if !idle && m.cpus_share_cache(waker.cpu, cpu) {
+            return false;
+        }
+        let at = m.now + self.takes(Kind::Remote, task);
+        if at > self.m().now {
+            self.set_state(task, State::Waking);
+            self.c().ttwu_pending += 1;
+            self.push(at, Ev::TtwuPending { task, cpu, migrated, why });
+        }
+        at > self.m().now
+    }
+
+    /// `sched_ttwu_pending`: it has heard of it.
+    pub(crate) fn sched_ttwu_pending(&mut self, task: TaskId, migrated: bool, why: Why) {
+        let cpu = self.cpu;
+        self.c().ttwu_pending -= 1;
+        if !self.m().is_cpu_allowed(task, cpu) {
+            self.set_state(task, State::Sleeping);
+            return self.wake_up(task);
+        }
+        self.ttwu_do_activate(task, Waker::timer(cpu), migrated, why);
+        self.ttwu_do_wakeup(task, Waker::timer(cpu));
+    }
+
+    /// `ttwu_do_activate`: the task joins this queue, where `waker` puts it; `migrated`: from another CPU.
+    fn ttwu_do_activate(&mut self, task: TaskId, waker: Waker, migrated: bool, why: Why) {
+        let cpu = self.cpu;
+        self.update_rq_clock();
+        self.set_state(task, State::Runnable);
+        self.wakes_demoted(task);
+        self.emit(Event::Wakeup { task, cpu, why });
+        self.preempt().waking_on = wakes_from(self.m(), waker.cpu, cpu);
+        let kind = if migrated { EnqueueKind::WakeupMigrated } else { EnqueueKind::Wakeup };
+        self.activate(task, kind, true);
+    }
+
+    /// Its second half, `wakeup_preempt` and `task_woken`, and when the CPU looks who is to run.
+    fn ttwu_do_wakeup(&mut self, task: TaskId, waker: Waker) {
+        self.wakes(task, false);
+        self.pay_for_resched(task, waker);
+        self.holds_for_kthread(task);
+        self.preempt().waking_on = None;
     }
 
     // ------------------------------------------------------------------ attributes

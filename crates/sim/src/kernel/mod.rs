@@ -62,6 +62,7 @@ use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State, Task};
+use crate::state::thermal::Thermal;
 use crate::time::queue::{Ev, Queue};
 use crate::time::work;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
@@ -190,18 +191,26 @@ impl<'a> Kernel<'a> {
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
-        if self.listens > Hears::Nothing || self.m.thermal.is_some() {
-            self.send(&event);
+        let heard = self.listens > Hears::Nothing;
+        if heard || self.m.thermal.is_some() {
+            let heats = self.m.thermal.as_deref_mut();
+            send(self.m.now, &event, heats, (self.listens, self.sink));
         }
     }
+}
 
-    #[inline(never)]
-    fn send(&mut self, event: &Event<'_>) {
-        if let Some(thermal) = &mut self.m.thermal {
-            thermal.heaters.hears(self.m.now, event);
-        }
-        if self.listens.to(event) {
-            self.sink.event(self.m.now, event);
-        }
+/// The rest of [`Kernel::emit`], which most often there is not.
+#[inline(never)]
+fn send(
+    now: Instant,
+    event: &Event<'_>,
+    heats: Option<&mut Thermal>,
+    (listens, sink): (Hears, &mut dyn TraceSink),
+) {
+    if let Some(thermal) = heats {
+        thermal.heaters.hears(now, event);
+    }
+    if listens.to(event) {
+        sink.event(now, event);
     }
 }

@@ -225,6 +225,8 @@ pub(crate) struct Cpu {
     pub(crate) waking: bool,
     /// Another thread of its core has a task ([`crate::time::cost`]).
     pub(crate) shares_core: bool,
+    /// `rq->ttwu_pending`: so many tasks on its wake list.
+    pub(crate) ttwu_pending: u16,
     /// It wanted to reschedule before `irq_work_until`.
     pub(crate) resched_held: bool,
     /// The idle tick is off (`TS_FLAG_STOPPED`).
@@ -425,6 +427,8 @@ pub(crate) enum State {
     Runnable,
     /// Asleep (its entity may still be queued as `sched_delayed`).
     Sleeping,
+    /// Woken, and on the wake list of its CPU (`TASK_WAKING`).
+    Waking,
     /// Gone.
     Exited,
 }
@@ -592,7 +596,7 @@ impl Machine {
     pub(crate) fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
         self.task(task).allowed.contains(cpu) && self.root.online.contains(cpu)
     }
-    /// `idle_cpu`: nothing runs and nothing is queued.
+    /// `idle_cpu`
     #[inline]
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
         self.cpu(cpu).is_idle()
@@ -714,10 +718,10 @@ impl Cpu {
             None => util_fits_cpu(util, min, max, self.capacities(), true),
         }
     }
-    /// `idle_cpu`: nothing runs and nothing is queued.
+    /// `idle_cpu`: nothing runs, nothing is queued and nothing is about to be.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.curr.is_none() && self.nr_running() == 0
+        self.curr.is_none() && self.nr_running() == 0 && self.ttwu_pending == 0
     }
     /// Whether it has one of the workload's tasks to run. One that is just being enqueued
     /// counts (its clamps do already), and so does one that is just being dequeued.

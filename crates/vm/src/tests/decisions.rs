@@ -324,7 +324,7 @@ fn an_ordinary_run_asks_for_nothing_more() {
     let or_not = |p: &&String| p.contains('|');
     let or_not: Vec<&String> = ordinary.probes.iter().filter(or_not).collect();
     assert!(or_not.len() == 1 && or_not[0].starts_with("f:rt_before/menu "), "{or_not:?}");
-    assert_eq!(or_not[0].matches('|').count(), 3, "{or_not:?}");
+    assert_eq!(or_not[0].matches('|').count(), 9, "{or_not:?}");
     assert_eq!((ordinary.events.len(), ordinary.probes.len()), (6, 9));
     let rest = risetime_job::job::Job {
         kprobes: false,

@@ -356,6 +356,10 @@ impl Kernel<'_> {
         }
         self.rq(cpu).update_misfit_status(None);
         let c = self.m.cpu_mut(cpu);
+        if c.ttwu_pending > 0 {
+            // There is somebody already.
+            return false;
+        }
         c.idle_stamp = c.clock.clock;
         let overloaded = self.m.root.overloaded;
         if overloaded {

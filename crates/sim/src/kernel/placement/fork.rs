@@ -331,4 +331,31 @@ mod tests {
             assert_eq!(kind(kernel, false), GroupType::FullyBusy, "{kernel}");
         }
     }
+
+    /// An interrupt ends an idle state and another one begins: the CPU went idle when its last task left (`rq->idle_stamp`).
+    #[test]
+    fn of_idle_cpus_alike_the_one_that_a_task_left_last_is_taken() {
+        let text = r#"{"tasks": {
+            "new":   {"loop": -1, "run": 1000},
+            "left":  {"cpus": [2], "loop": 1, "delay": 1000, "run": 500},
+            "ticks": {"cpus": [1], "loop": -1, "delay": 5000, "run": 10, "sleep": 30000}}}"#;
+        let workload = Workload::parse(text, "made").expect("a workload");
+        let p = platform("0-3", "");
+        let e = experiment(p, workload, "linux-6.1", &[], Span::from_ms(9));
+        let mut nobody = ();
+        let mut e =
+            setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+        e.run(Instant(9_000_000)).expect("runs");
+        let m = &mut e.k.m;
+        let all: CpuSet = [1, 2, 3].into_iter().map(CpuId).collect();
+        let taken = |m: &Machine| idlest_of_group(m, TaskId(0), &all, CpuId(0));
+        assert_eq!(taken(m), CpuId(1), "left at 5 ms");
+        // Its interrupt is over: no task has left.
+        let now = m.now;
+        m.cpu_mut(CpuId(2)).idle.as_mut().expect("it is idle").since = now;
+        assert_eq!(taken(m), CpuId(1));
+        assert!(m.cpu(CpuId(2)).idle_stamp > m.cpu(CpuId(3)).idle_stamp);
+        m.cpu_mut(CpuId(1)).curr = Some(TaskId(2));
+        assert_eq!(taken(m), CpuId(2), "left at 2 ms");
+    }
 }

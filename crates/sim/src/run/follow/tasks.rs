@@ -344,7 +344,7 @@ impl Follower<'_, '_> {
                 k.move_queued(task, on, cpu, Why::Given);
             }
             State::New => {}
-            State::Sleeping | State::Exited => {
+            State::Sleeping | State::Waking | State::Exited => {
                 self.followed.lost.wakeups += u64::from(known);
                 k.m.task_mut(task).state = State::Sleeping;
                 self.wakes_unasked(task, cpu);
