@@ -399,9 +399,11 @@ impl Governor for Schedutil {
             (next, why) = (self.next_freq, Why::HoldBusy);
             self.cached_raw_freq = cached;
         }
-        let same = self.same_opp.filter(|_| next == self.next_freq);
-        let (least, most) = same.unwrap_or((need.util, need.util));
-        self.same_opp = Some((least.min(need.util), most.max(need.util)));
+        if why != Why::HoldBusy {
+            let same = self.same_opp.filter(|_| next == self.next_freq);
+            let (least, most) = same.unwrap_or((need.util, need.util));
+            self.same_opp = Some((least.min(need.util), most.max(need.util)));
+        }
         if next == self.next_freq {
             let why = if why == Why::HoldBusy { why } else { Why::Unchanged };
             return Some(FreqRequest { util: need.util, freq: next, why });
