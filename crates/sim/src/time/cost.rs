@@ -95,7 +95,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: noise::setting(Kind::Remote),
-        doc: "the same where another CPU wakes the task; unless it is set, resched_delay_ns if that is",
+        doc: "time from a task's wakeup by another CPU until its own looks for who is to run; unless it is set, resched_delay_ns if that is",
         unit: "ns",
         range: Range::Int(0, 10_000_000),
         default: OF_NOISE,
