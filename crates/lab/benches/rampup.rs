@@ -42,7 +42,8 @@ fn crowd() -> Experiment {
 }
 
 /// Fifty deadline tasks on the 8 CPUs of an XU4, 1804 jobs a second, as PARTSim's `rt50`: two thirds of what the board can do.
-fn rt50() -> Experiment {
+/// PARTSim's own models of that board give each CPU a queue of its own (`partitioned-ff`); the kernel has one for all (`gedf`).
+fn rt50(placement: &str) -> Experiment {
     // Periods in ms, and how many tasks have each.
     const PERIODS: [(u64, u64); 5] = [(20, 20), (25, 9), (40, 8), (50, 12), (250, 1)];
     let task = |(i, period): (usize, u64)| {
@@ -57,7 +58,8 @@ fn rt50() -> Experiment {
     let all = PERIODS.iter().flat_map(|(period, n)| (0..*n).map(|_| *period));
     let tasks: Vec<String> = all.enumerate().map(task).collect();
     let workload = Workload::parse(&format!(r#"{{"tasks": {{{}}}}}"#, tasks.join(", ")), "rt50");
-    let of = built_in("rampup", "odroid-xu4", 20.0, "linux-7.2+noise=off");
+    let policy = format!("linux-7.2+noise=off+dl_placement={placement}");
+    let of = built_in("rampup", "odroid-xu4", 20.0, &policy);
     Experiment { workload: Arc::new(workload.expect("a workload")), ..of }
 }
 
@@ -88,7 +90,12 @@ fn machines(c: &mut Criterion) {
 }
 
 fn benches(c: &mut Criterion) {
-    let all = [("rampup 2 s", rampup()), ("crowd 2 s", crowd()), ("rt50 20 s", rt50())];
+    let all = [
+        ("rampup 2 s", rampup()),
+        ("crowd 2 s", crowd()),
+        ("rt50 20 s", rt50("gedf")),
+        ("rt50 partitioned 20 s", rt50("partitioned-ff")),
+    ];
     for (name, experiment) in all {
         let mut group = c.benchmark_group(name);
         group.sample_size(20);

@@ -63,7 +63,9 @@ impl Policy<'_, '_> {
         let request =
             self.ask(|governor, view, effects| governor.update_util(view, cpu, iowait, effects));
         self.grant();
-        if let Some(request) = request {
+        if let Some(request) = request
+            && !self.stays_unheard(&request)
+        {
             self.carry_out(cpu, request);
         }
     }

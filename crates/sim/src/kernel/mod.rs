@@ -187,12 +187,17 @@ impl<'a> Kernel<'a> {
         result
     }
 
+    /// Whether anybody hears what happens, or has a say in it.
+    #[inline(always)]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.listens > Hears::Nothing || self.m.thermal.is_some() || self.m.hooks.is_some()
+    }
+
     /// Into the trace, and to who heats.
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
-        let heard = self.listens > Hears::Nothing;
-        if heard || self.m.thermal.is_some() {
+        if self.is_heard() {
             let heats = self.m.thermal.as_deref_mut();
             send(self.m.now, &event, heats, (self.listens, self.sink));
         }

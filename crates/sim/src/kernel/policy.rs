@@ -12,6 +12,7 @@
 use crate::kernel::governor::{DomainView, Effects, Governor, Resumed};
 use crate::kernel::rq::Rq;
 use crate::kernel::{Kernel, Kthread};
+use crate::state::hooks::FreqRequest;
 use crate::state::machine::{Cpu, FreqDomain, Machine};
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
@@ -92,6 +93,13 @@ impl<'a> Policy<'_, 'a> {
     /// The CPU whose wakeup or tick wants a change runs an irq work, and reschedules behind it.
     pub(crate) fn irq_work_on(&mut self, cpu: CpuId, until: Instant) {
         self.k.rq(cpu).ends_later(until);
+    }
+    /// Whether there is nothing to do for a request that nobody hears, but count it.
+    #[inline]
+    pub(crate) fn stays_unheard(&mut self, request: &FreqRequest) -> bool {
+        let unheard = request.freq == self.d().wanted && !self.k.is_heard();
+        self.k.events += u64::from(unheard);
+        unheard
     }
     /// Into the trace.
     #[inline]

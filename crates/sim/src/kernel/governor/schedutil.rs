@@ -149,6 +149,8 @@ struct Schedutil {
     same_opp: Option<(Util, Util)>,
     /// By the CPU's place in the domain.
     cpus: Vec<PerCpu>,
+    /// One of them may have an iowait boost.
+    boosts: bool,
     tick: Span,
 }
 
@@ -199,6 +201,7 @@ impl Schedutil {
             cached_raw_freq: KHz(0),
             same_opp: None,
             cpus: vec![PerCpu::default(); domain.cpus.len()],
+            boosts: false,
             tick: platform.tick(),
         }
     }
@@ -247,9 +250,10 @@ impl Schedutil {
 
     /// `sugov_next_freq_shared` up to the frequency; `effects`: count the iowait boosts down
     /// as the kernel does when it looks (a look for the trace alone must not).
+    #[inline]
     fn need(&mut self, domain: &DomainView<'_>, mut effects: Option<&mut Effects>) -> Need {
         let consume = effects.is_some();
-        if domain.is_plain() && self.cpus.iter().all(|c| c.iowait.iowait_boost == 0) {
+        if domain.is_plain() && !self.boosts {
             return self.plain_need(domain, consume);
         }
         let mut most = NO_NEED;
@@ -266,6 +270,7 @@ impl Schedutil {
                 most = need;
             }
         }
+        self.boosts = self.cpus.iter().any(|c| c.iowait.iowait_boost != 0);
         most
     }
 
@@ -283,16 +288,17 @@ impl Schedutil {
     }
 
     /// What the policy's CPUs need, by the short way: for where nobody waits for IO.
+    #[inline]
     fn plain_need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         short_ways::take(ShortWay::Plain);
         let (mut most, mut of_most) = (Util(0), None);
         for &cpu in domain.cpus() {
-            let needs = domain.plain_needs(cpu);
+            let (place, needs) = domain.plain_needs(cpu);
             debug_assert_eq!(Need::from(needs).of_note(most), {
                 Schedutil::need_of(domain, cpu, Util(0), None, most).of_note(most)
             });
             if consume {
-                self.cpus[domain.place_in_policy(cpu)].bw_min = needs.min;
+                self.cpus[place].bw_min = needs.min;
             }
             if needs.perf > most {
                 (most, of_most) = (needs.perf, Some(needs));
@@ -325,6 +331,60 @@ impl Schedutil {
         let unchanged = !capped && std::mem::replace(saved, calls) == calls;
         domain.holds(sugov_hold_freq(next, self.next_freq, unchanged, capped, forced))
     }
+
+    /// `sugov_update_shared` from what is needed on; `update`: the rate limit does not hold the look back.
+    #[inline(never)]
+    fn decide(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        need: Need,
+        update: bool,
+    ) -> FreqRequest {
+        let invariant = domain.freq_invariant();
+        let known = FreqRef {
+            arch_scale_freq_ref: if invariant { domain.freq_ref() } else { KHz(0) },
+            freq_invariant: invariant,
+            cpuinfo_max_freq: domain.freq_ref(),
+            cur: domain.cur(),
+        };
+        let ref_freq = get_capacity_ref_freq(domain.rev(), &known);
+        // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
+        let rev = domain.rev().max(KernelRev::V6_8);
+        let linear = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
+        let raw = domain.freq_of_capacity(need.util).unwrap_or(linear);
+        if !update {
+            let freq = domain.resolve_freq(raw);
+            let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };
+            return FreqRequest { util: need.util, freq: self.next_freq, why };
+        }
+        let cached = self.cached_raw_freq;
+        let forced = std::mem::take(&mut self.need_freq_update);
+        let mut next =
+            if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
+        self.cached_raw_freq = raw;
+        let mut why = need.why;
+        if domain.cpus().len() == 1 && self.hold(domain, cpu, next, forced) {
+            (next, why) = (self.next_freq, Why::HoldBusy);
+            self.cached_raw_freq = cached;
+        }
+        if why == Why::HoldBusy {
+            return FreqRequest { util: need.util, freq: next, why };
+        }
+        let same = self.same_opp.filter(|_| next == self.next_freq);
+        let (least, most) = same.unwrap_or((need.util, need.util));
+        self.same_opp = Some((least.min(need.util), most.max(need.util)));
+        if next == self.next_freq {
+            return self.unchanged(need.util);
+        }
+        (self.next_freq, self.last_freq_update) = (next, domain.now());
+        FreqRequest { util: need.util, freq: next, why }
+    }
+
+    /// A look that leads to the frequency that there is.
+    fn unchanged(&self, util: Util) -> FreqRequest {
+        FreqRequest { util, freq: self.next_freq, why: Why::Unchanged }
+    }
 }
 
 impl Governor for Schedutil {
@@ -341,7 +401,10 @@ impl Governor for Schedutil {
     ) -> Option<FreqRequest> {
         let now = domain.now();
         let c = &mut self.cpus[domain.place_in_policy(cpu)];
-        c.iowait.sugov_iowait_boost(now, self.tick, iowait);
+        if iowait || self.boosts {
+            self.boosts = true;
+            c.iowait.sugov_iowait_boost(now, self.tick, iowait);
+        }
         c.iowait.last_update = now;
         // `ignore_dl_rate_limit`: up to 7.1 by way of `limits_changed`, to the same effect. Where the
         // clamp or interrupts guarantee more, it is compared with that.
@@ -357,8 +420,7 @@ impl Governor for Schedutil {
             ));
         if !update && !domain.is_told() {
             short_ways::take(ShortWay::Unheard);
-            let (util, why) = (Util(0), Why::RateLimited);
-            return Some(FreqRequest { util, freq: self.next_freq, why });
+            return Some(FreqRequest { why: Why::RateLimited, ..self.unchanged(Util(0)) });
         }
         let need = match needs_of_last_look {
             Some(need) => need,
@@ -366,51 +428,9 @@ impl Governor for Schedutil {
         };
         if update && self.keeps_opp(domain, need.util) {
             self.need_freq_update = false;
-            return Some(FreqRequest {
-                util: need.util,
-                freq: self.next_freq,
-                why: Why::Unchanged,
-            });
+            return Some(self.unchanged(need.util));
         }
-        let invariant = domain.freq_invariant();
-        let known = FreqRef {
-            arch_scale_freq_ref: if invariant { domain.freq_ref() } else { KHz(0) },
-            freq_invariant: invariant,
-            cpuinfo_max_freq: domain.freq_ref(),
-            cur: domain.cur(),
-        };
-        let ref_freq = get_capacity_ref_freq(domain.rev(), &known);
-        // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
-        let rev = domain.rev().max(KernelRev::V6_8);
-        let linear = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
-        let raw = domain.freq_of_capacity(need.util).unwrap_or(linear);
-        if !update {
-            let freq = domain.resolve_freq(raw);
-            let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };
-            return Some(FreqRequest { util: need.util, freq: self.next_freq, why });
-        }
-        let cached = self.cached_raw_freq;
-        self.need_freq_update = false;
-        let mut next =
-            if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
-        self.cached_raw_freq = raw;
-        let mut why = need.why;
-        if domain.cpus().len() == 1 && self.hold(domain, cpu, next, forced) {
-            (next, why) = (self.next_freq, Why::HoldBusy);
-            self.cached_raw_freq = cached;
-        }
-        if why != Why::HoldBusy {
-            let same = self.same_opp.filter(|_| next == self.next_freq);
-            let (least, most) = same.unwrap_or((need.util, need.util));
-            self.same_opp = Some((least.min(need.util), most.max(need.util)));
-        }
-        if next == self.next_freq {
-            let why = if why == Why::HoldBusy { why } else { Why::Unchanged };
-            return Some(FreqRequest { util: need.util, freq: next, why });
-        }
-        self.next_freq = next;
-        self.last_freq_update = now;
-        Some(FreqRequest { util: need.util, freq: next, why })
+        Some(self.decide(domain, cpu, need, update))
     }
 
     fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {

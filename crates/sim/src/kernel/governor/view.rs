@@ -135,13 +135,13 @@ impl DomainView<'_> {
     pub(crate) fn keeps_opp(&self) -> bool {
         self.is_plain() && self.freq_invariant() && self.machine.keeps_opp
     }
-    /// What `cpu` needs by the short way.
+    /// What `cpu` needs by the short way, and its place in the policy.
     #[inline]
-    pub(crate) fn plain_needs(&self, cpu: CpuId) -> Needs {
+    pub(crate) fn plain_needs(&self, cpu: CpuId) -> (usize, Needs) {
         let c = self.machine.cpu(cpu);
         let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
         let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
-        c.plain_needs(boosted, capacity)
+        (c.in_domain, c.plain_needs(boosted, capacity))
     }
     /// `util` of `cpu` with what the governor adds to it before the clamps; `effects`: it is not
     /// only looked at.
