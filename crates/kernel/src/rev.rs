@@ -73,13 +73,18 @@ impl KernelRev {
     /// Whether what `release` brought is in, where its stable maintainers took it back to all
     /// long-term kernels: one of those means the last form of its stable series.
     ///
-    /// `DEVIATES(stable-fixes)`: what a stable series took back from later releases is known of 6.1.192
-    /// and 6.12.117. 6.6 and 6.18 are taken to have the same, and 6.11, which has ended, to lack what
-    /// 6.8 lacks. It decides about forks of tasks bound to few CPUs, and about small CPUs beside full
-    /// big ones.
+    /// `DEVIATES(stable-fixes)`: what a stable series took back from later releases is known of 6.1.176
+    /// and 6.12.117, the kernels that this is held to. 6.6 and 6.18 are taken to have what the latter has, and 6.11,
+    /// which has ended, to lack what 6.8 lacks. 6.1.192 has what 6.1.176 lacks ([`KernelRev::has_late_fix_of`]). It
+    /// decides about forks of tasks bound to few CPUs, and about small CPUs beside full big ones.
     pub const fn has_fix_of(self, release: KernelRev) -> bool {
         let long_term = matches!((self.major, self.minor), (6, 1) | (6, 6) | (6, 12) | (6, 18));
         long_term || self.number() >= release.number()
+    }
+
+    /// The same of what 6.1 took back only after 6.1.176.
+    pub const fn has_late_fix_of(self, release: KernelRev) -> bool {
+        self.has_fix_of(release) && (self.number() != KernelRev::V6_1.number())
     }
 
     /// Whether newidle balancing throws dice by default (NI_RANDOM).

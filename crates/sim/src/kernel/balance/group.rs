@@ -281,7 +281,7 @@ pub(super) fn busier(
 ) -> bool {
     let here = m.capacity_of(env.dst);
     // A busy sibling takes away what a bigger core would give.
-    let core_idle = || !m.rev.has_fix_of(KernelRev::V7_2) || is_core_idle(m, env.dst);
+    let core_idle = || !m.rev.has_late_fix_of(KernelRev::V7_2) || is_core_idle(m, env.dst);
     let misfit_elsewhere = asym
         && g.kind == GroupType::Misfit
         && (!core_idle()
@@ -291,8 +291,8 @@ pub(super) fn busier(
         return false;
     }
     let kind = busiest.map_or(GroupType::HasSpare, |b| b.kind);
-    // In 6.8 and 6.11 a group of a busier kind is taken whatever its CPUs are.
-    let by_kind_alone = !m.rev.has_fix_of(KernelRev::V7_2) && g.kind > kind;
+    // In 6.1, 6.8 and 6.11 a group of a busier kind is taken whatever its CPUs are.
+    let by_kind_alone = !m.rev.has_late_fix_of(KernelRev::V7_2) && g.kind > kind;
     let too_big = asym
         && g.kind <= GroupType::FullyBusy
         && !by_kind_alone

@@ -16,8 +16,9 @@
 //!
 //! What a look does: [`pull`]; how groups compare: [`group`].
 //!
-//! Which release brought which form, here and in `placement/` (read: 6.1.192, 6.6.0, 6.8.0, 6.12.117,
-//! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases, `KernelRev::has_fix_of`):
+//! Which release brought which form, here and in `placement/` (read: 6.1.176, 6.1.192, 6.6.0, 6.8.0, 6.12.117,
+//! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases, `KernelRev::has_fix_of`; with **: in 6.1 only
+//! after 6.1.176, `has_late_fix_of`):
 //!
 //! ```text
 //! 6.5    tasks spread if the busiest group says so; before, if the own domain below does
@@ -30,8 +31,9 @@
 //!        (check_misfit_status), and whom nobody could help counted as a failure and doubled the interval
 //! 6.11 * who looks at 32 pinned tasks gives up; before, not until one might come
 //! 6.14   tasks whose dequeue is delayed do not count as queued
-//! 6.19 * newidle balancing throws dice (NI_RANDOM); a fork counts only CPUs that the task may use
-//! 7.2  * no misfit task for a thread beside a busy one (dst_core_idle); full groups of bigger CPUs are
+//! 6.19 * newidle balancing throws dice (NI_RANDOM)
+//!     ** a fork counts only CPUs that the task may use
+//! 7.2 ** no misfit task for a thread beside a busy one (dst_core_idle); full groups of bigger CPUs are
 //!        left alone before their kind is compared
 //! 7.2    dice with NI_RATE; with EAS only an overutilized group is overloaded; wakeups prefer idle cores
 //!        on unequal CPUs; who has waited too little stays (task_is_ineligible_on_dst_cpu)
@@ -40,7 +42,7 @@
 //! ```
 //!
 //! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, cache-aware
-//! scheduling (SCHED_CACHE), `LBF_NEED_BREAK` (only who holds a lock how long).
+//! scheduling (SCHED_CACHE, since 7.2: the virtual machine switches it off), `LBF_NEED_BREAK` (only who holds a lock how long).
 //! DEVIATES(balance_free): looking for tasks to pull, and moving them, takes no CPU time, and
 //! `max_newidle_lb_cost` is 0 with that: however soon a CPU expects to wake (`avg_idle`), it looks, and
 //! ages the load of idle CPUs. Balancing is faster by microseconds.

@@ -130,8 +130,8 @@ fn idler(s: &Stats, best: &Stats) -> bool {
 
 /// `update_sg_wakeup_stats`.
 fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) -> Stats {
-    // Of 6.8 to 6.18 only the long-term ones leave out what the task may not use.
-    let counted = match m.rev.has_fix_of(KernelRev::V6_19) {
+    // Before 6.19 only the later long-term ones leave out what the task may not use.
+    let counted = match m.rev.has_late_fix_of(KernelRev::V6_19) {
         true => group.span.and(&m.task(task).allowed),
         false => group.span,
     };
@@ -282,11 +282,11 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_a_task_may_not_use_count_in_6_8_and_6_11() {
-        for kernel in ["6.8", "6.11"] {
+    fn cpus_that_a_task_may_not_use_count_up_to_6_11() {
+        for kernel in ["6.1", "6.8", "6.11"] {
             assert_eq!(placed(kernel, |_| {}), CpuId(0), "{kernel}: three idle ones beside it");
         }
-        for kernel in ["6.1", "6.6", "6.12", "7.2", "7.3"] {
+        for kernel in ["6.6", "6.12", "7.2", "7.3"] {
             assert_eq!(placed(kernel, |_| {}), CpuId(4), "{kernel}");
         }
     }
