@@ -161,7 +161,7 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         if group { few([group_queue(f, r)]) } else { few([queue(f, r), load]) }
     }),
     ("rt/queued", |f, r| {
-        let [inner, outer] = ["1", "2"].map(|level| group_entity(f, r, level));
+        let [inner, outer] = ["g1", "g2"].map(|of| group_entity(f, r, of));
         few([outer, inner, entity(f, r, ""), queue(f, r)])
     }),
     ("rt/switch", |f, r| {

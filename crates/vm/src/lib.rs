@@ -550,6 +550,12 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
             KernelRev::NEWEST
         ));
     }
+    if plan::is_cache_aware(e) && values.contains_key(plan::LLC_BALANCING) {
+        notes.push(format!(
+            "llc_balancing/enabled=0: Linux {} as it comes gathers the tasks of a process under one cache (SCHED_CACHE), which is left out here",
+            e.policy.kernel
+        ));
+    }
     if values.get(plan::ENERGY_AWARE).is_some_and(|v| v.starts_with('!')) {
         notes.push("this kernel has no energy-aware scheduling (CONFIG_ENERGY_MODEL)".into());
     }

@@ -250,7 +250,7 @@ fn placed(rev: KernelRev, queues: bool) -> [String; 2] {
         (entity("", "p->se."), entity("p", "prev->se."), entity("n", "next->se."));
     let groups = |prefix, task| if queues { groups(prefix, task) } else { String::new() };
     [
-        format!("f:rt/queued {queued} pid=p->pid{entity_of}{}{}", rq("p"), groups("", "p")),
+        format!("f:rt/queued {queued} pid=p->pid{entity_of}{}{}", rq("p"), groups("g", "p")),
         format!(
             "{switched} ppid=prev->pid{prev}{} npid=next->pid{next}{}{}{}{}",
             deadline("p", "prev"),
@@ -262,7 +262,7 @@ fn placed(rev: KernelRev, queues: bool) -> [String; 2] {
     ]
 }
 
-/// The entities of the groups above `task`, the inner one first.
+/// The entities of the groups above `task`, the inner one first. A kernel takes no name that begins with a digit.
 fn groups(prefix: &str, task: &str) -> String {
     let above = |level: &str, se: &str| {
         let prefix = format!("{prefix}{level}");

@@ -12,7 +12,7 @@
 //! The kernel's costs are compared by their order, which decides what it does: their unit is its
 //! own business. Left out: what a kernel does not show (no debugfs: no energy model).
 
-use crate::plan::{CPUFREQ, ENERGY_AWARE, ENERGY_MODEL, FEATURES, Plan};
+use crate::plan::{CPUFREQ, ENERGY_AWARE, ENERGY_MODEL, FEATURES, LLC_BALANCING, Plan};
 use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
@@ -80,9 +80,12 @@ fn same(platform: &Platform, job: &Job, values: &Values) -> Result<(), String> {
     energy_aware(platform, job, values)
 }
 
-/// Whether a feature is to be off that this kernel does not know: an early one of a stable series, as
-/// good as off.
+/// Whether a feature is to be off that this kernel does not know: an early one of a stable series, or one that was
+/// built without, as good as off.
 fn has_no_such_feature(values: &Values, path: &str, wanted: &str) -> bool {
+    if path == LLC_BALANCING {
+        return !values.contains_key(path);
+    }
     let known = |name: &str| {
         let all = get(values, path).split_whitespace();
         all.map(|f| f.strip_prefix("NO_").unwrap_or(f)).any(|f| f == name)
@@ -186,9 +189,10 @@ mod tests {
 
     #[test]
     fn what_a_kernel_does_not_know_is_off() {
-        let of = |list: &str, wanted: &str| {
-            let set = vec![(FEATURES.to_string(), wanted.to_string())];
-            let mut values = BTreeMap::from([(FEATURES.to_string(), list.to_string())]);
+        let said = |path: &str, wanted: &str, values: &[(&str, &str)]| {
+            let set = vec![(path.to_string(), wanted.to_string())];
+            let text = |(path, value): &(&str, &str)| (path.to_string(), value.to_string());
+            let mut values: BTreeMap<String, String> = values.iter().map(text).collect();
             for d in &m1().domains {
                 let freqs: Vec<String> = d.opps.iter().map(|o| o.freq.0.to_string()).collect();
                 let path = format!("{CPUFREQ}/policy{}/scaling_available_frequencies", d.cpus[0].0);
@@ -200,10 +204,15 @@ mod tests {
             }
             same(&m1(), &Job { set, ..Job::default() }, &values).is_ok()
         };
+        let of = |list: &str, wanted: &str| said(FEATURES, wanted, &[(FEATURES, list)]);
         assert!(of("PLACE_LAG NO_NI_RANDOM NO_HRTICK", "NO_NI_RANDOM"));
         assert!(!of("PLACE_LAG NI_RANDOM NO_HRTICK", "NO_NI_RANDOM"), "it is on");
         assert!(of("PLACE_LAG NO_HRTICK", "NO_NI_RANDOM"), "an early 6.12");
         assert!(!of("PLACE_LAG NO_HRTICK", "NI_RANDOM"), "but it cannot be switched on");
+        let caches = |values: &[(&str, &str)]| said(LLC_BALANCING, "0", values);
+        assert!(caches(&[]), "a kernel built without it");
+        assert!(caches(&[(LLC_BALANCING, "0")]));
+        assert!(!caches(&[(LLC_BALANCING, "1")]), "it is on");
     }
 
     #[test]

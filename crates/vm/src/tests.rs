@@ -785,11 +785,12 @@ fn a_run_that_takes_another_course_is_repeated() {
     fs::write(rig.dir.join("odd"), answer(&values)).unwrap();
     for _ in 0..2 {
         let notes = rig.run("linux-7.2").0.unwrap().notes;
-        let [ran, random] = &notes[..] else { panic!("{notes:?}") };
+        let [ran, random, caches] = &notes[..] else { panic!("{notes:?}") };
         assert!(ran.starts_with(
             "Linux 7.2.1 ran, built with HZ=250; its policy here is linux-7.2. m1 says hz=1000"
         ));
         assert!(random.starts_with("ni_random=0"), "{notes:?}");
+        assert!(caches.starts_with("llc_balancing/enabled=0"), "{notes:?}");
     }
     assert_eq!(fs::read_to_string(rig.dir.join("count")).unwrap().lines().count(), 3);
 }

@@ -79,14 +79,14 @@ fn answer() -> Vec<u8> {
         "sumwv",
         "sumw",
         "nr",
-        "1css",
-        "1cpu",
-        "1vruntime",
-        "1vlag",
-        "2css",
-        "2cpu",
-        "2vruntime",
-        "2vlag",
+        "g1css",
+        "g1cpu",
+        "g1vruntime",
+        "g1vlag",
+        "g2css",
+        "g2cpu",
+        "g2vruntime",
+        "g2vlag",
     ];
     let governor = [
         "cpu", "policy", "time", "next", "cached", "last", "limits", "need", "min", "saved",
@@ -351,6 +351,28 @@ fn an_ordinary_run_asks_older_kernels_for_what_is_rare() {
         let looks = all.iter().find(|p| p.starts_with(name)).unwrap();
         assert_eq!(looks.contains(" ticked="), name == rare, "{rev}");
         assert_eq!(of("f:rt_before/menu "), 1, "{rev}");
+    }
+}
+
+/// A kernel refuses a probe for the name of one argument: a letter, or `_`, then those and digits.
+#[test]
+fn every_argument_of_a_probe_has_a_name_that_kernels_take() {
+    let text = r#"{"tasks": {"t": {"taskgroup": "/a/b", "run": 1000}}}"#;
+    let workload = Workload::parse(text, "made").unwrap();
+    let workload = workload.bind(&Platform::load("m1").unwrap()).unwrap();
+    let v = KernelRev::new;
+    for rev in [v(6, 1), v(6, 12), v(6, 14), v(7, 2), v(7, 3)] {
+        let all = probes::probes(&workload, true, rev);
+        for probe in &all {
+            for argument in probe.split_whitespace().skip(2) {
+                let (name, _) = argument.split_once('=').expect("an argument");
+                let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let good =
+                    name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit());
+                assert!(good, "{rev}: {name} in {probe}");
+            }
+        }
+        assert_eq!(rev < KernelRev::V7_3, all.iter().any(|p| p.contains(" g1css=")), "{rev}");
     }
 }
 
