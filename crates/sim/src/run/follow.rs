@@ -341,7 +341,10 @@ impl Follower<'_, '_> {
         match *event {
             Event::TaskNew { task, user, cpu, .. } => self.created(task, user, cpu),
             Event::Migrate { task, to, from, .. } => self.moved(task, from, to),
-            Event::Switch { .. } => self.switched(index),
+            Event::Switch { cpu, .. } => {
+                self.shared.borrow_mut().due.remove(&cpu);
+                self.switched(index);
+            }
             Event::Phase { task, index, .. } => self.phase(task, index as usize),
             Event::Prio { task, prio } => self.prio(task, prio),
             Event::Entity { task, place } => {
@@ -377,6 +380,9 @@ impl Follower<'_, '_> {
             Event::Idle { cpu, state: Some(_) } if !self.tells.sleeps => self.idles(cpu),
             Event::Idle { cpu, state: None } => self.leaves_idle(cpu),
             Event::Overutilized { on } => self.simulation.k.rq(CpuId(0)).set_overutilized(on),
+            Event::Resched { cpu, lazy: false } => {
+                self.shared.borrow_mut().due.insert(cpu, self.simulation.k.m.now);
+            }
             _ => self.signal(event),
         }
     }

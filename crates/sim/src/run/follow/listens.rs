@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub(super) own_time: bool,
     /// By CPU, when its policy's governor was asked last because of it.
     pub(super) looked: BTreeMap<CpuId, Instant>,
+    /// CPUs that are about to reschedule there, since when.
+    pub(super) due: BTreeMap<CpuId, Instant>,
 }
 
 /// A sleep of a CPU there.
@@ -259,6 +261,10 @@ impl Shared {
         (curr, woken): (TaskId, TaskId),
         own: Answer,
     ) -> Answer {
+        if self.due.contains_key(&cpu) {
+            // Nobody asks (`test_tsk_need_resched`).
+            return Answer::Yes(false);
+        }
         // Nothing is at stake where whoever runs is about to leave.
         let fair = |task| m.is_fair(task) && m.task(task).state == State::Runnable;
         let of = usize::from(fair(curr) && m.is_fair(woken)) * 2;

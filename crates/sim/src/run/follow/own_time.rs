@@ -11,7 +11,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Point};
 use crate::state::machine::State;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant};
+use risetime_kernel::units::{CpuId, Instant, Span};
 
 impl Follower<'_, '_> {
     /// This machine's own ticks and timers up to `until`. What tasks do, and when they wake, is the
@@ -141,10 +141,15 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// What this machine would do next of its own is forgotten.
+    /// What this machine would do next of its own is forgotten; which CPUs are about to reschedule is as it is there.
     pub(super) fn settle(&mut self) {
+        /// One that has not switched for so long has picked who ran already, which is not told.
+        const SOON: Span = Span::from_us(100);
         let k = &mut self.simulation.k;
-        k.m.need_resched = CpuSet::EMPTY;
+        let mut shared = self.shared.borrow_mut();
+        shared.due.retain(|_, since| k.m.now.since(*since) < SOON);
+        k.m.need_resched = shared.due.keys().copied().collect();
+        drop(shared);
         k.m.throttle_work = CpuSet::EMPTY;
         k.m.preempt.flagged = CpuSet::EMPTY;
         k.m.cpus.iter_mut().for_each(|c| c.cfs.clear_need_resched());

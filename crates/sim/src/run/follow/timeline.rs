@@ -123,8 +123,7 @@ impl Order<'_> {
             }
             Event::Wakeup { task, cpu, .. } => self.wakes(i, task, cpu),
             Event::TaskNew { task, cpu, .. } => {
-                let part = Part { cpu, tasks: [Some(task), None], looks: false };
-                let first = self.first_part(i, &part, LASTS);
+                let first = self.joins(i, task, cpu);
                 self.order.push((first, false, What::Event(i)));
             }
             Event::Migrate { task, from, .. } => {
@@ -142,6 +141,46 @@ impl Order<'_> {
             Event::Switch { cpu, prev, next } => self.switches(i, cpu, prev, next),
             _ => self.order.push((i, true, What::Event(i))),
         }
+    }
+
+    /// Where the new task of the event `i` begins to join `cpu`, whose signals are brought up to date first; the governor
+    /// looks before it is told that they are with the task's own.
+    ///
+    /// ```text
+    /// CfsUtilEst   PeltCfs           FreqLook    PeltCfs           TaskNew
+    ///              as of t, before   at u        as of t: now u
+    /// ```
+    fn joins(&self, i: usize, task: TaskId, cpu: CpuId) -> usize {
+        let part = Part { cpu, tasks: [Some(task), None], looks: false };
+        let near = self.first_part(i, &part, LASTS);
+        let (mut first, mut joined) = (near, None);
+        for j in self.back(i, cpu, i) {
+            first = match (self.events[j].1, joined) {
+                (Event::PeltCfs { cpu: c, util_avg, last_update_time, .. }, None) if c == cpu => {
+                    joined = Some((last_update_time, util_avg));
+                    first
+                }
+                (Event::PeltCfs { cpu: c, last_update_time, .. }, Some((at, _))) if c == cpu => {
+                    if at != last_update_time {
+                        break;
+                    }
+                    first.min(j)
+                }
+                (Event::FreqLook { cpu: c, look }, Some((_, util)))
+                    if c == cpu && look.util_avg == util && util > Util(0) =>
+                {
+                    first.min(j)
+                }
+                (Event::CfsUtilEst { cpu: c, .. }, Some(_)) if c == cpu => {
+                    return if first < near { j } else { near };
+                }
+                (Event::TaskNew { cpu: c, .. } | Event::Wakeup { cpu: c, .. }, _) if c == cpu => {
+                    break;
+                }
+                _ => first,
+            };
+        }
+        first
     }
 
     fn wakes(&mut self, i: usize, task: TaskId, cpu: CpuId) {
@@ -458,4 +497,60 @@ pub(super) fn next_wakeups(reference: &Memory) -> BTreeMap<usize, Instant> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_kernel::units::ClockPelt;
+    use risetime_trace::{FreqLook, Why};
+
+    const CPU: CpuId = CpuId(2);
+
+    fn signals(util: u64, as_of: u64) -> Event<'static> {
+        Event::PeltCfs {
+            cpu: CPU,
+            util_avg: Util(util),
+            runnable_avg: Util(util),
+            util_est: Util(0),
+            util_sum: 0,
+            period_contrib: 0,
+            last_update_time: ClockPelt(as_of),
+        }
+    }
+
+    fn look(util: u64) -> Event<'static> {
+        Event::FreqLook { cpu: CPU, look: FreqLook { util_avg: Util(util), ..FreqLook::default() } }
+    }
+
+    /// Before which of these, each with its µs, a task is followed that is new at 900 µs.
+    fn followed_before(events: &[(u64, Event<'static>)]) -> usize {
+        let told = |(us, event): &(u64, Event<'static>)| (Instant(us * 1000), *event);
+        let mut all: Vec<_> = events.iter().map(told).collect();
+        let new = Event::TaskNew {
+            task: TaskId(7),
+            comm: "new",
+            user: true,
+            cpu: CPU,
+            why: Why::Unknown,
+            max_speed: Util(1024),
+        };
+        all.push((Instant(900_000), new));
+        let order = causes_first(&all, false);
+        order.iter().position(|(_, what)| *what == What::Event(events.len())).expect("it is new")
+    }
+
+    #[test]
+    fn a_fork_is_asked_for_before_the_task_is_in_any_signal() {
+        let est = Event::CfsUtilEst { cpu: CPU, util_est: Util(0) };
+        // A virtual CPU stood still on the way.
+        let all = [(300, est), (304, signals(9, 5)), (610, look(200)), (880, signals(200, 5))];
+        assert_eq!(followed_before(&all), 0);
+        // Nothing was to be brought up to date.
+        assert_eq!(followed_before(&all[2..]), 0, "the look that finds it there");
+        assert_eq!(followed_before(&[(610, look(9)), (880, signals(200, 5))]), 1, "another look");
+        // Somebody else's update long before.
+        let others = [(300, est), (304, signals(9, 4)), (610, look(9)), (880, signals(200, 5))];
+        assert_eq!(followed_before(&others), 3);
+    }
 }
