@@ -97,7 +97,7 @@ impl<'a> Policy<'_, 'a> {
     /// Whether there is nothing to do for a request that nobody hears, but count it.
     #[inline]
     pub(crate) fn stays_unheard(&mut self, request: &FreqRequest) -> bool {
-        let unheard = request.freq == self.d().wanted && !self.k.is_heard();
+        let unheard = request.freq == self.d().wanted && self.m().unheard && !self.k.is_heard();
         self.k.events += u64::from(unheard);
         unheard
     }

@@ -7,7 +7,8 @@
 //! EmCost    what a unit of util costs, by util                        [state/perf_domain.rs, PerfDomain::cost]
 //! Jiffy     the jiffy kept until the next one                              [state/machine.rs, Machine::jiffy]
 //! SameOpp   a util between two that led to the same OPP does, too                     [kernel/governor/schedutil.rs]
-//! Unheard   no reason found for a look that decides nothing, where nobody listens    [kernel/governor/schedutil.rs]
+//! Unheard   no reason found for a look that decides nothing, where nobody listens    [kernel/governor/schedutil.rs];
+//!           a request that changes nothing is only counted                                    [kernel/policy.rs]
 //! ```
 //!
 //! `tests/short_ways.rs` runs generated experiments both ways, and sees to it that each is taken thousands of times.
