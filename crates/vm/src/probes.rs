@@ -262,7 +262,7 @@ fn placed(rev: KernelRev, queues: bool) -> [String; 2] {
     ]
 }
 
-/// The entities of the groups above `task`, the inner one first. A kernel takes no name that begins with a digit.
+/// The entities of the groups above `task`, the inner one first. 6.1 takes no name that begins with a digit.
 fn groups(prefix: &str, task: &str) -> String {
     let above = |level: &str, se: &str| {
         let prefix = format!("{prefix}{level}");

@@ -354,7 +354,7 @@ fn an_ordinary_run_asks_older_kernels_for_what_is_rare() {
     }
 }
 
-/// A kernel refuses a probe for the name of one argument: a letter, or `_`, then those and digits.
+/// 6.1 refuses a probe for the name of one argument: a letter, or `_`, then those and digits.
 #[test]
 fn every_argument_of_a_probe_has_a_name_that_kernels_take() {
     let text = r#"{"tasks": {"t": {"taskgroup": "/a/b", "run": 1000}}}"#;
