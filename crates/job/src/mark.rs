@@ -255,6 +255,11 @@ impl Marks {
         self.marks.push(JobMark::Over { worked: self.worked });
     }
 
+    /// The oldest of what has come up since.
+    pub fn next_mark(&mut self) -> Option<JobMark> {
+        (!self.marks.is_empty()).then(|| self.marks.remove(0))
+    }
+
     /// What has come up since, oldest first.
     pub fn take(&mut self) -> impl Iterator<Item = JobMark> + '_ {
         self.marks.drain(..)

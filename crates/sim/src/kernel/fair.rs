@@ -103,6 +103,7 @@ impl Rq<'_, '_> {
         let now = c.clock.rq_clock_pelt();
         let (load, runnable, running) =
             (c.cfs.load_weight(), c.cfs.nr_runnable() as u64, c.cfs.curr().is_some());
+        c.needs_changed();
         update_cfs_rq_load_avg(rev, pelt, now, &mut c.cfs_avg, load, runnable, running)
     }
 
@@ -147,6 +148,7 @@ impl Rq<'_, '_> {
         let (util_est, group) = (self.m().task(task).util_est, self.m().task(task).group);
         let c = self.c();
         c.util_est = util_est_enqueue(c.util_est, util_est);
+        c.needs_changed();
         if self.m().fair_entity(cpu, task).is_some() {
             // Asleep but still queued: it owed service (`ENQUEUE_DELAYED`). Its runnable time
             // starts now, so what has passed is aged first.
@@ -188,6 +190,7 @@ impl Rq<'_, '_> {
             let util_est = self.m().task(task).util_est;
             let c = self.c();
             c.util_est = util_est_dequeue(c.util_est, util_est);
+            c.needs_changed();
         }
         let sleep = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
         if self.m().cpu(cpu).curr == Some(task) {

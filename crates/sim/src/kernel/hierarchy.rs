@@ -119,6 +119,7 @@ impl Rq<'_, '_> {
         let (head, tail) = m.groups.list.split_at_mut(g.index());
         let rq = &mut tail[0].rq[cpu.index()];
         let cfs = if above == GroupId::ROOT {
+            m.c.needs_changed();
             &mut m.c.cfs_avg
         } else {
             &mut head[above.index()].rq[cpu.index()].avg
@@ -170,6 +171,7 @@ impl Rq<'_, '_> {
         let (head, tail) = m.groups.list.split_at_mut(g.index());
         let se = &mut tail[0].rq[cpu.index()].se.avg;
         let cfs = if above == GroupId::ROOT {
+            m.c.needs_changed();
             &mut m.c.cfs_avg
         } else {
             &mut head[above.index()].rq[cpu.index()].avg

@@ -40,6 +40,7 @@ impl Rq<'_, '_> {
         let after = self.m().task(task).util_est;
         let c = self.c();
         c.util_est = util_est_enqueue(util_est_dequeue(c.util_est, before), after);
+        c.needs_changed();
     }
 
     /// A fair task has been picked after another one (or itself): the other's time counts.

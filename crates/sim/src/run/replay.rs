@@ -528,6 +528,7 @@ fn apply_task_image(rq: &mut Rq<'_, '_>, task: TaskId, image: &TaskImage) {
         let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
         let c = rq.c();
         c.util_est = c.util_est.saturating_sub(before) + est;
+        c.needs_changed();
     }
     rq.set_signals(task, image.util_avg, image.runnable_avg, image.period_contrib);
     let avg = &mut rq.c().cfs_avg.avg;
@@ -579,5 +580,6 @@ fn image_of_cpu(rq: &mut Rq<'_, '_>, image: &CpuImage) {
     if let Some(dl) = &image.dl {
         c.dl_avg = dl.at(decay, now);
     }
+    c.needs_changed();
     rq.trace_cfs();
 }

@@ -277,6 +277,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
                 avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
                 ..CfsRqAvg::default()
             },
+            needs_gen: 1,
             h_nr: None,
             util_est: Util(0),
             background_util: background_util(e, cpu),

@@ -304,6 +304,7 @@ pub(crate) fn level_avg<'a>(
     g: GroupId,
 ) -> &'a mut CfsRqAvg {
     if g == GroupId::ROOT {
+        c.needs_changed();
         &mut c.cfs_avg
     } else {
         &mut groups.list[g.index()].rq[cpu.index()].avg

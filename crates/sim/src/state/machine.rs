@@ -212,6 +212,8 @@ pub(crate) struct Cpu {
     /// Its place among the CPUs of that domain, online or not.
     pub(crate) in_domain: usize,
     pub(crate) cfs_avg: CfsRqAvg,
+    /// Counts changes of what it makes schedutil ask for ([`Cpu::needs_changed`]).
+    pub(crate) needs_gen: u32,
     pub(crate) idle: Option<Idle>,
     /// `rq->idle_stamp`: when it last had nothing to run, in its clock. Interrupts since then do not count.
     pub(crate) idle_stamp: Instant,
@@ -532,7 +534,9 @@ impl Machine {
     #[inline]
     pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
         self.touch(cpu);
-        &mut self.cpus[cpu.index()]
+        let c = &mut self.cpus[cpu.index()];
+        c.needs_changed();
+        c
     }
     #[inline]
     pub(crate) fn task(&self, task: TaskId) -> &Task {

@@ -19,7 +19,7 @@ use risetime_kernel::schedutil::{map_util_perf, sugov_effective_cpu_perf};
 use risetime_kernel::units::Util;
 
 /// What a CPU makes schedutil ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// With headroom, before the limits.
     pub(crate) wanted: Util,
@@ -69,6 +69,12 @@ impl Cpu {
     #[inline]
     pub(crate) fn plain_bw_dl(&self) -> Util {
         Util(self.dl.running_bw.wrapping_mul(1024) >> 20)
+    }
+
+    /// What goes into [`Cpu::plain_needs`] may be another from now on: whoever keeps them asks again.
+    #[inline]
+    pub(crate) fn needs_changed(&mut self) {
+        self.needs_gen = self.needs_gen.wrapping_add(1);
     }
 
     /// What that use of the fair class makes schedutil ask for; `max`: no more than this.

@@ -1,7 +1,7 @@
 //! The short ways, each of which can be closed: what happens must not change by that, only how long it takes.
 //!
 //! ```text
-//! Plain     a CPU's needs without what most runs have not; clamps that nobody counts      [state/plain.rs]
+//! Plain     a CPU's needs without what most runs have not, kept until they change; clamps that nobody counts [state/plain.rs]
 //! Glance    no group statistics where EAS places tasks that all fit               [kernel/balance/pull.rs]
 //! Tally     sums of groups kept between looks                                             [state/tally.rs]
 //! EmCost    what a unit of util costs, by util                        [state/perf_domain.rs, PerfDomain::cost]

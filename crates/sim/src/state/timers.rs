@@ -40,7 +40,13 @@ impl<T: Copy + Ord> Timers<T> {
     }
     /// Those of `owner` that were due by `now`.
     pub(crate) fn expire(&mut self, owner: T, now: Instant) {
-        self.0.retain(|(at, t)| *t != owner || *at > now);
+        for i in (0..self.0.len()).rev() {
+            match self.0[i] {
+                (at, _) if at > now => return,
+                (_, t) if t == owner => drop(self.0.remove(i)),
+                _ => {}
+            }
+        }
     }
     /// The first one like that.
     fn drop_where(&mut self, gone: impl Fn(&(Instant, T)) -> bool) {

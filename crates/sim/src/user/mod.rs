@@ -235,7 +235,7 @@ impl User {
             }
             let step = program.next(now);
             let number = program.done();
-            for mark in program.take_marks() {
+            while let Some(mark) = program.next_mark() {
                 tells_job(&mut self.power_hal, current, mark);
             }
             if self.told_steps == Some(task) {

@@ -100,9 +100,9 @@ impl Program {
     pub(crate) fn phase(&self, index: usize) -> &Phase {
         &self.spec[self.like].phases[index]
     }
-    /// What has come up about its jobs, oldest first.
-    pub(crate) fn take_marks(&mut self) -> impl Iterator<Item = JobMark> + '_ {
-        self.marks.iter_mut().flat_map(|marks| marks.take())
+    /// What has come up about its jobs, the oldest of it that has not been taken yet.
+    pub(crate) fn next_mark(&mut self) -> Option<JobMark> {
+        self.marks.as_mut()?.next_mark()
     }
     /// A shared timer was used.
     pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: Expiry) {
@@ -350,7 +350,9 @@ mod tests {
                 let mut marks = Vec::new();
                 let step = loop {
                     let step = program.next(at);
-                    marks.extend(program.take_marks().map(|mark| mark.to_string()));
+                    marks.extend(
+                        std::iter::from_fn(|| program.next_mark()).map(|mark| mark.to_string()),
+                    );
                     match step {
                         Some(Step::Phase(phase)) => said += &format!(" enter {phase}"),
                         step => break step,

@@ -149,7 +149,7 @@ impl User {
         let expiry = self.together.sync.timer(timer, period, began, now);
         if let Some(Some(program)) = self.programs.get_mut(task.index()) {
             program.timer_used(timer, period, expiry);
-            for mark in program.take_marks() {
+            while let Some(mark) = program.next_mark() {
                 tells_job(&mut self.power_hal, current, mark);
             }
             self.calls_service(current);

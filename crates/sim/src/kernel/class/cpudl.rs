@@ -12,7 +12,7 @@ impl Machine {
         let (t, dl) = (self.task(task), self.dl(task));
         let mut fitting = CpuSet::EMPTY;
         let mut biggest: Option<(Capacity, CpuId)> = None;
-        let mut latest: Option<(Instant, CpuId)> = None;
+        let mut latest: (Instant, Option<CpuId>) = (dl.deadline, None);
         for (c, cpu) in self.cpus.iter().zip((0..).map(CpuId)) {
             // Stock: every CPU is within reach (`dl_moves`).
             match c.dl.earliest() {
@@ -25,17 +25,15 @@ impl Machine {
                         biggest = Some((c.capacity, cpu));
                     }
                 }
-                Some(deadline)
-                    if latest.is_none_or(|(l, _)| deadline > l) && self.dl_moves(task, cpu) =>
-                {
-                    latest = Some((deadline, cpu));
+                Some(deadline) if deadline > latest.0 && self.dl_moves(task, cpu) => {
+                    latest = (deadline, Some(cpu));
                 }
                 _ => {}
             }
         }
         if fitting.is_empty() {
-            let later = latest.filter(|(l, cpu)| t.allowed.contains(*cpu) && dl.deadline < *l);
-            let only = biggest.map(|(_, cpu)| cpu).or(later.map(|(_, cpu)| cpu));
+            let later = latest.1.filter(|cpu| t.allowed.contains(*cpu));
+            let only = biggest.map(|(_, cpu)| cpu).or(later);
             only.into_iter().for_each(|cpu| fitting.insert(cpu));
         }
         fitting

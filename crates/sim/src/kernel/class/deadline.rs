@@ -250,7 +250,9 @@ impl Rq<'_, '_> {
     /// `__add_running_bw`.
     pub(super) fn add_running_bw(&mut self, bw: u64, special: bool) {
         if !special {
-            self.c().dl.running_bw += bw;
+            let c = self.c();
+            c.dl.running_bw += bw;
+            c.needs_changed();
             if self.m().knows_deadline_bandwidth() {
                 self.cpufreq_update_util();
             }
@@ -260,8 +262,9 @@ impl Rq<'_, '_> {
     /// `__sub_running_bw`.
     pub(super) fn sub_running_bw(&mut self, bw: u64, special: bool) {
         if !special {
-            let dl = &mut self.c().dl;
-            dl.running_bw = dl.running_bw.saturating_sub(bw);
+            let c = self.c();
+            c.dl.running_bw = c.dl.running_bw.saturating_sub(bw);
+            c.needs_changed();
             if self.m().knows_deadline_bandwidth() {
                 self.cpufreq_update_util();
             }
@@ -341,6 +344,7 @@ impl Rq<'_, '_> {
         let c = self.c();
         let now = c.clock.rq_clock_pelt();
         if update_dl_rq_load_avg(pelt, now, &mut c.dl_avg, running) {
+            c.needs_changed();
             let event = pelt_pressure(cpu, "dl", &c.dl_avg);
             self.emit(event);
         }

@@ -112,7 +112,7 @@ impl Rq<'_, '_> {
             self.settle_overcommit();
         }
         // `add_nr_running`
-        if self.m().cpu(cpu).nr_running() >= 2 {
+        if !self.m().root.overloaded && self.m().cpu(cpu).nr_running() >= 2 {
             self.set_overloaded(true);
         }
     }

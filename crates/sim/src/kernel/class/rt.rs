@@ -102,7 +102,9 @@ impl Rq<'_, '_> {
     /// `enqueue_task_rt`; every one kicks cpufreq.
     pub(crate) fn enqueue_task_rt(&mut self, task: TaskId, head: bool) {
         let priority = self.m().task(task).sched.rt_priority();
-        self.c().rt.enqueue(priority, task, head);
+        let c = self.c();
+        c.rt.enqueue(priority, task, head);
+        c.needs_changed();
         self.start_rt_bandwidth();
         if self.m().sysctls.demotion && self.m().cpu(self.cpu).rt_throttle.throttled {
             self.demote_later(task);
@@ -122,7 +124,9 @@ impl Rq<'_, '_> {
     pub(crate) fn dequeue_task_rt(&mut self, task: TaskId) {
         let cpu = self.cpu;
         self.update_curr_rt();
-        self.c().rt.dequeue(task);
+        let c = self.c();
+        c.rt.dequeue(task);
+        c.needs_changed();
         if !self.m().cpu(cpu).rt_throttle.throttled {
             self.rt_rq_changed();
         }
@@ -204,6 +208,7 @@ impl Rq<'_, '_> {
         let now = c.clock.rq_clock_pelt();
         let changed = update_rt_rq_load_avg(pelt, now, &mut c.rt_avg, running);
         if changed {
+            c.needs_changed();
             let event = pelt_pressure(cpu, "rt", &c.rt_avg);
             self.emit(event);
         }

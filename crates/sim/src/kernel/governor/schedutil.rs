@@ -162,6 +162,9 @@ struct PerCpu {
     seen: Option<(Instant, Need)>,
     /// What the last decision guaranteed it: deadline bandwidth, or its lower clamp (`bw_min`).
     bw_min: Util,
+    /// What it needs by the short way, and as of which generation; 0: not known.
+    needs: Needs,
+    needs_gen: u32,
 }
 
 /// What the domain as a whole needs, and which CPU says so.
@@ -291,20 +294,24 @@ impl Schedutil {
     #[inline]
     fn plain_need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         short_ways::take(ShortWay::Plain);
-        let (mut most, mut of_most) = (Util(0), None);
+        let mut most = Needs::default();
         for &cpu in domain.cpus() {
-            let (place, needs) = domain.plain_needs(cpu);
-            debug_assert_eq!(Need::from(needs).of_note(most), {
-                Schedutil::need_of(domain, cpu, Util(0), None, most).of_note(most)
+            let (place, generation) = domain.needs_gen(cpu);
+            let own = &mut self.cpus[place];
+            if own.needs_gen != generation {
+                (own.needs_gen, own.needs) = (generation, domain.plain_needs(cpu));
+            }
+            debug_assert_eq!(Need::from(own.needs).of_note(most.perf), {
+                Schedutil::need_of(domain, cpu, Util(0), None, most.perf).of_note(most.perf)
             });
             if consume {
-                self.cpus[place].bw_min = needs.min;
+                own.bw_min = own.needs.min;
             }
-            if needs.perf > most {
-                (most, of_most) = (needs.perf, Some(needs));
+            if own.needs.perf > most.perf {
+                most = own.needs;
             }
         }
-        of_most.map_or(NO_NEED, Need::from)
+        most.into()
     }
 
     /// Whether that util leads to the frequency that there is, as such utils have before. (A policy of one CPU may hold it,

@@ -135,13 +135,19 @@ impl DomainView<'_> {
     pub(crate) fn keeps_opp(&self) -> bool {
         self.is_plain() && self.freq_invariant() && self.machine.keeps_opp
     }
-    /// What `cpu` needs by the short way, and its place in the policy.
+    /// The place of `cpu` in the policy, and the generation of its needs.
     #[inline]
-    pub(crate) fn plain_needs(&self, cpu: CpuId) -> (usize, Needs) {
+    pub(crate) fn needs_gen(&self, cpu: CpuId) -> (usize, u32) {
+        let c = self.machine.cpu(cpu);
+        (c.in_domain, c.needs_gen)
+    }
+    /// What `cpu` needs by the short way.
+    #[inline]
+    pub(crate) fn plain_needs(&self, cpu: CpuId) -> Needs {
         let c = self.machine.cpu(cpu);
         let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
         let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
-        (c.in_domain, c.plain_needs(boosted, capacity))
+        c.plain_needs(boosted, capacity)
     }
     /// `util` of `cpu` with what the governor adds to it before the clamps; `effects`: it is not
     /// only looked at.

@@ -55,6 +55,7 @@ impl Follower<'_, '_> {
     /// Before a decision: averages have not moved here where they have not there.
     pub(super) fn averages_as_told(&mut self) {
         for (c, told) in self.simulation.k.m.cpus.iter_mut().zip(&self.averages) {
+            c.needs_changed();
             let avg = &mut c.cfs_avg.avg;
             (avg.util_avg, avg.runnable_avg) = told.cfs.unwrap_or((avg.util_avg, avg.runnable_avg));
             c.dl.running_bw = told.running_bw.unwrap_or(c.dl.running_bw);
