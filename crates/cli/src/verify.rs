@@ -15,6 +15,7 @@ use risetime_report::{json, picture, text};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::{Cache, Kernel};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -286,6 +287,7 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
     let progress = |k: usize| bar.set_position(k as u64);
     let (set, release) = risetime_lab::spread_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
+    remarks(experiments.iter().map(|(_, e)| e));
     let reference = format!("Linux {release} in a virtual machine");
     args.plot.draw(|| picture::spread(&reference, &set))?;
     let (page, holds) = match (set.as_slice(), args.format) {
@@ -310,6 +312,7 @@ fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Fa
     let progress = |k: usize| bar.set_position(k as u64);
     let (all, ran) = risetime_lab::step_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
+    remarks(experiments.iter().map(|(_, e)| e));
     let name = match experiments.as_slice() {
         [(name, _)] => name.clone(),
         many => format!("{} experiments", many.len()),
@@ -321,6 +324,12 @@ fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Fa
         TextOrJson::Text => text::verify_step(&name, &reference, &all, &output::style()),
     })?;
     Ok(exit(all.holds()))
+}
+
+/// What both sides leave out of the kernel as it comes, and what of the experiments is without effect.
+fn remarks<'a>(experiments: impl Iterator<Item = &'a Experiment>) {
+    let all: BTreeSet<String> = experiments.flat_map(Experiment::notes).collect();
+    all.iter().for_each(|remark| output::note(remark));
 }
 
 fn title(experiment: &Experiment) -> String {
@@ -336,6 +345,7 @@ fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Fail
     let mode = mode(args);
     let wanted = if args.strict { 6 } else { usize::from(args.share) };
     let name = title(experiment);
+    remarks(std::iter::once(experiment));
     if let Some(n) = args.phases {
         return phases(args, vm, experiment, (n, mode, wanted, &name));
     }
@@ -386,6 +396,7 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
     if let Some(directory) = &args.record {
         keep(vm, &recorded, directory)?;
     }
+    remarks(recorded.iter().flat_map(|r| &r.phases).map(|(e, _)| e));
     let first = recorded.first().and_then(|r| r.phases.first());
     let release = first.map_or("", |(_, reference)| release(reference)).to_string();
     let reference = format!("Linux {release} in a virtual machine");

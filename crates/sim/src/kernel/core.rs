@@ -283,13 +283,8 @@ impl Kernel<'_> {
     /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
     /// does in active balance).
     pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        if self.m.task(task).throttled {
-            self.rq(from).detach_throttled(task, to, why);
-            self.rq(to).attach_throttled(task);
-        } else {
-            self.rq(from).detach_task(task, to, why);
-            self.rq(to).attach_task(task, from);
-        }
+        self.rq(from).detach(task, to, why);
+        self.rq(to).attach(task, from);
     }
 
     // ------------------------------------------------------------------ threads of a core
@@ -419,6 +414,22 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ from one CPU to another
 
+    /// A queued or running task leaves for another CPU, or one in limbo.
+    pub(crate) fn detach(&mut self, task: TaskId, to: CpuId, why: Why) {
+        match self.m().task(task).throttled {
+            true => self.detach_throttled(task, to, why),
+            false => self.detach_task(task, to, why),
+        }
+    }
+
+    /// It comes from `from`.
+    pub(crate) fn attach(&mut self, task: TaskId, from: CpuId) {
+        match self.m().task(task).throttled {
+            true => self.attach_throttled(task),
+            false => self.attach_task(task, from),
+        }
+    }
+
     /// `detach_task`: a queued or running task leaves for another CPU.
     fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
         let from = self.cpu;
@@ -461,7 +472,7 @@ impl Rq<'_, '_> {
         self.emit(Event::Migrate { task, from, to, why });
     }
 
-    /// `attach_task`: it comes from `from`.
+    /// `attach_task`.
     fn attach_task(&mut self, task: TaskId, from: CpuId) {
         if !self.m().is_fair(task) {
             self.set_task_rq_fair(task, from);

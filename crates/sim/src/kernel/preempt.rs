@@ -12,8 +12,10 @@
 //! waits for up to a tick on a CPU that runs a busy loop, if who wakes it is on another CPU and the two share
 //! a cache: else the wakeup itself is an interrupt there (`ttwu_queue_wakelist`). A CPU without a task is
 //! always told at once. From 7.0 on lazy is the kernel's default where the architecture has it; before, what
-//! distributions had told other CPUs (voluntary, full), which is the same here: no task is ever inside the
-//! kernel for longer than a moment.
+//! distributions had told other CPUs (voluntary, full): no task is ever inside the kernel for longer than a moment.
+//!
+//! Voluntary is what Debian's 6.1 and 6.12 for arm64 are built with, 6.18 is preemptible: a kernel that is not
+//! (no CONFIG_PREEMPTION) lets a CPU that goes idle pull until the imbalance is gone, another one but one task.
 //!
 //! What an interrupt of the CPU's own does not reach: the work of a memory-bound or busy task has no system
 //! calls of its own, so only events of the workload count as such.
@@ -31,25 +33,34 @@ use risetime_model::settings::{Default, Home, Param, Range, Settings, Value};
 
 const PREEMPT: &str = "preempt";
 const LAZY: &str = "lazy";
+const VOLUNTARY: &str = "voluntary";
+const FULL: &str = "full";
 
 pub(crate) const PARAMS: &[Param] = &[Param {
     name: PREEMPT,
-    doc: "when a CPU hears that a task woken from another CPU preempts its own: full = at once, lazy = at its next tick or interrupt",
+    doc: "when a CPU hears that a task woken from another CPU preempts its own: full = at once, lazy = at its next tick or \
+          interrupt; voluntary = at once, and one that goes idle may pull several tasks, as nobody waits for it to be done",
     unit: "",
-    range: Range::OneOf(&["full", LAZY]),
-    default: Default::Derived("lazy from 7.0 on, full before"),
+    range: Range::OneOf(&[FULL, LAZY, VOLUNTARY]),
+    default: Default::Derived("lazy from 7.0 on, full from 6.18 on, voluntary before"),
     home: Home::Boot("preempt="),
 }];
 
 /// The model of a kernel that nobody has told otherwise.
 pub(crate) fn preempt_of(rev: KernelRev) -> Value {
-    Value::Name(if rev >= KernelRev::new(7, 0) { LAZY } else { "full" }.into())
+    let model = match rev {
+        _ if rev >= KernelRev::new(7, 0) => LAZY,
+        _ if rev >= KernelRev::new(6, 18) => FULL,
+        _ => VOLUNTARY,
+    };
+    Value::Name(model.into())
 }
 
 /// No CPU has anything to hear of.
 pub(crate) fn of_settings(settings: &Settings) -> Preempt {
-    let lazy = settings.name(PREEMPT) == Some(LAZY);
-    Preempt { lazy, waking_on: None, flagged: CpuSet::EMPTY }
+    let is = |model| settings.name(PREEMPT) == Some(model);
+    let (lazy, voluntary) = (is(LAZY), is(VOLUNTARY));
+    Preempt { lazy, voluntary, waking_on: None, flagged: CpuSet::EMPTY }
 }
 
 impl Rq<'_, '_> {

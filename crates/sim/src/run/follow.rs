@@ -222,8 +222,10 @@ pub fn follow(
         cfs_told: None,
         averages,
         waits_for_quota: BTreeMap::new(),
+        clamped: BTreeSet::new(),
         aside: Timers::default(),
         moved: None,
+        detached: Vec::new(),
         followed: Followed::default(),
     };
     f.simulation.start();
@@ -309,10 +311,14 @@ struct Follower<'a, 'e> {
     averages: Vec<Averages>,
     /// Tasks whose groups have used up their quota; false: not off their CPU yet.
     waits_for_quota: BTreeMap<TaskId, bool>,
+    /// Those of them, here, whose clamps still count on their CPU: only who sleeps takes them along.
+    clamped: BTreeSet<TaskId>,
     /// Timers of the classes of a CPU that chooses an idle state: it is told another next one.
     aside: Timers<ClassTimer>,
     /// Whose signals have just moved there.
     moved: Option<CpuId>,
+    /// Tasks that a look has detached, with the CPU that each comes from: what left last comes first.
+    detached: Vec<(TaskId, CpuId)>,
     followed: Followed,
 }
 
@@ -340,7 +346,7 @@ impl Follower<'_, '_> {
         }
         match *event {
             Event::TaskNew { task, user, cpu, .. } => self.created(task, user, cpu),
-            Event::Migrate { task, to, from, .. } => self.moved(task, from, to),
+            Event::Migrate { task, to, from, .. } => self.moved(index, task, from, to),
             Event::Switch { cpu, .. } => {
                 self.shared.borrow_mut().due.remove(&cpu);
                 self.switched(index);

@@ -6,6 +6,8 @@ use risetime_kernel::units::CpuId;
 /// The flags of all CPUs.
 pub(crate) struct Preempt {
     pub(crate) lazy: bool,
+    /// The kernel itself is not preempted.
+    pub(crate) voluntary: bool,
     /// The CPU on which a wakeup is carried out.
     pub(crate) waking_on: Option<CpuId>,
     /// CPUs whose flag is the lazy one alone. One that is not in `need_resched`, too, has not

@@ -128,19 +128,23 @@ impl Kernel<'_> {
     }
 
     /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
-    /// until the imbalance is gone. Whether any moved.
+    /// until the imbalance is gone; what left last comes first. Whether any moved.
+    ///
+    /// A CPU that goes idle takes one, if the kernel can be preempted while it looks (CONFIG_PREEMPTION).
     fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
         self.rq(src).update_rq_clock();
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
         let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         waiting.sort_by_key(|t| self.m.task(*t).listed);
         let loop_max = self.m.sysctls.nr_migrate.min(self.m.cpu(src).nr_running());
-        let mut moved = false;
+        let one = env.idle == When::NewlyIdle && !self.m.preempt.voluntary;
+        // What comes, and how many of it stay where they are, as somebody else says.
+        let (mut moved, mut stay, mut detached) = (false, 0, Vec::new());
         for (tried, task) in waiting.into_iter().enumerate() {
             if tried >= loop_max && !(self.m.tries_all_pinned() && env.all_pinned) {
                 break;
             }
-            if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
+            if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 + stay {
                 break;
             }
             self.rq(src).list(task);
@@ -160,14 +164,17 @@ impl Kernel<'_> {
             *left -= share as i64;
             moved = true;
             if self.m.yes(Point::Pull { task, from: src, to: env.dst }, true) {
-                self.move_queued(task, src, env.dst, why(kind, env.idle));
+                self.rq(src).detach(task, env.dst, why(kind, env.idle));
+                detached.push(task);
+            } else {
+                stay += 1;
             }
-            // DEVIATES(newidle_one): a CPU that goes idle pulls one task, as a preemptible kernel's
-            // does. One with voluntary preemption (Debian's 6.1 and 6.12 for arm64) pulls until the
-            // imbalance is gone.
-            if env.idle == When::NewlyIdle || *left <= 0 {
+            if one || *left <= 0 {
                 break;
             }
+        }
+        for task in detached.into_iter().rev() {
+            self.rq(env.dst).attach(task, src);
         }
         moved
     }

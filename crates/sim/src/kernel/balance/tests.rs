@@ -278,6 +278,47 @@ fn who_looks_at_32_pinned_tasks_goes_on_in_6_8() {
     }
 }
 
+/// Which of four tasks on CPU 2, from the one that waits longest on, come to CPU 0, which looks for two; in the order in
+/// which they are looked at there.
+fn two_of_four(kernel: &str, idle: When) -> Vec<usize> {
+    let tasks = format!(r#""t": {{"instance": 4, "cpus": [2], {SPIN}}}"#);
+    let mut came = Vec::new();
+    after(platform("0-3", ""), &tasks, kernel, 60, |e| {
+        let (all, everywhere) = ((0..4).map(TaskId), e.m.root.online);
+        let curr = e.m.cpu(CpuId(2)).curr;
+        let mut waiting: Vec<TaskId> = all.filter(|t| Some(*t) != curr).collect();
+        waiting.iter().for_each(|t| e.rq(CpuId(2)).set_allowed(*t, everywhere));
+        waiting.sort_by_key(|t| e.m.task(*t).listed);
+        // None of them has run of late.
+        e.m.now += Span::from_ms(1);
+        let mut env = looks(&e.m, 0, 0, idle);
+        e.pull(&mut env, CpuId(2), Migrate::Task, 2);
+        let came_from = waiting.iter().enumerate();
+        let mut there: Vec<_> = came_from.filter(|(_, t)| e.m.task(**t).cpu == CpuId(0)).collect();
+        there.sort_by_key(|(_, t)| e.m.task(**t).listed);
+        came = there.into_iter().map(|(at, _)| at).collect();
+    });
+    came
+}
+
+/// `detach_tasks` puts each at the head of a list, from whose head `attach_tasks` takes them.
+#[test]
+fn of_tasks_that_are_moved_together_the_last_to_leave_is_the_first_to_come() {
+    for kernel in ["6.1", "6.6", "6.12", "7.2", "7.3"] {
+        assert_eq!(two_of_four(kernel, When::Idle), [1, 0], "{kernel}");
+    }
+}
+
+#[test]
+fn a_cpu_that_goes_idle_takes_several_tasks_unless_the_kernel_is_preemptible() {
+    for kernel in ["6.1", "6.12", "7.2+preempt=voluntary"] {
+        assert_eq!(two_of_four(kernel, When::NewlyIdle), [1, 0], "{kernel}");
+    }
+    for kernel in ["6.1+preempt=full", "6.12+preempt=full", "7.2", "7.3"] {
+        assert_eq!(two_of_four(kernel, When::NewlyIdle), [0], "{kernel}");
+    }
+}
+
 /// Whoever goes idle while no CPU has work to give ages nothing on its way.
 #[test]
 fn blocked_load_is_aged_only_where_there_is_work_to_find() {

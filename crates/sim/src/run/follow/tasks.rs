@@ -8,6 +8,7 @@ use crate::state::class::{Class, Sched};
 use crate::state::machine::{Machine, Role, State, Task, Todo};
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::DequeueKind;
+use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_model::workload::{Event as Does, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
@@ -164,7 +165,12 @@ impl Follower<'_, '_> {
     /// `task` is woken from `by`, and goes to `cpu` whatever is decided here.
     fn wakes_on(&mut self, task: TaskId, by: CpuId, cpu: CpuId) {
         self.shared.borrow_mut().cpu = Some(cpu);
-        self.simulation.k.wake_up(task, Waker::timer(by));
+        let k = &mut self.simulation.k;
+        if self.clamped.remove(&task) {
+            let on = k.m.task(task).cpu;
+            k.rq(on).uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
+        }
+        k.wake_up(task, Waker::timer(by));
         self.is_on(task, cpu);
     }
 
@@ -178,14 +184,38 @@ impl Follower<'_, '_> {
         }
     }
 
-    pub(super) fn moved(&mut self, there: TaskId, from: CpuId, to: CpuId) {
+    pub(super) fn moved(&mut self, index: usize, there: TaskId, from: CpuId, to: CpuId) {
         self.task(there, from);
         let task = self.task_on(there, to);
+        let more = self.detaches_more(index, from, to);
         let k = &mut self.simulation.k;
         let (state, on) = (k.m.task(task).state, k.m.task(task).cpu);
         if state == State::Runnable && on != to {
-            k.move_queued(task, on, to, Why::Given);
+            k.rq(on).detach(task, to, Why::Given);
+            self.detached.push((task, on));
         }
+        if !more {
+            for (task, from) in self.detached.drain(..).rev() {
+                k.rq(to).attach(task, from);
+            }
+        }
+    }
+
+    /// Whether the look that has moved a task there moves another one before the first is queued.
+    fn detaches_more(&self, index: usize, from: CpuId, to: CpuId) -> bool {
+        /// From one to the next.
+        const DETACHING_LASTS: Span = Span::from_us(400);
+        let (at, _) = self.events[index];
+        let next = self.events[index + 1..].iter();
+        let next = next.take_while(|(when, _)| when.since(at) < DETACHING_LASTS);
+        let told = next.map(|(_, event)| event).find(|event| match **event {
+            Event::Migrate { to: cpu, .. }
+            | Event::CfsUtilEst { cpu, .. }
+            | Event::PeltCfs { cpu, .. }
+            | Event::Switch { cpu, .. } => cpu == to,
+            _ => false,
+        });
+        matches!(told, Some(Event::Migrate { from: cpu, .. }) if *cpu == from)
     }
 
     /// The task that a switch takes from its CPU leaves its queue.
@@ -253,6 +283,10 @@ impl Follower<'_, '_> {
         let t = k.m.task(task);
         if t.state == State::Runnable && t.cpu == cpu && t.group != GroupId::ROOT {
             k.rq(cpu).leave_queue(task, State::Sleeping, DequeueKind::SleepSpecial);
+            if k.m.classes.uclamp_used {
+                k.rq(cpu).uclamp(task, UclampRq::uclamp_rq_inc);
+                self.clamped.insert(task);
+            }
             self.waits_for_quota.insert(there, false);
         }
     }

@@ -206,11 +206,7 @@ impl Order<'_> {
     ) {
         let tasks = [prev.map(|(task, _)| task), next];
         let gone = prev.filter(|(_, out)| *out != SwitchOut::Preempted).map(|(task, _)| task);
-        let pulls = |e: &Event<'_>| match *e {
-            Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
-            _ => false,
-        };
-        let last = self.back(i, cpu, i).find(|j| pulls(&self.events[*j].1));
+        let last = self.back(i, cpu, i).find(|j| pulls(&self.events[*j].1, cpu));
         let first = match gone {
             Some(gone) => self.leaves(i, cpu, gone, last),
             None => None,
@@ -238,14 +234,21 @@ impl Order<'_> {
         self.order.push((last.map_or(first, |last| last + 1), false, What::Event(i)));
     }
 
-    /// From the event before `from` back to when the task began to run on `cpu` that the switch `i` takes from it.
+    /// From the event before `from` back to when the task began to run on `cpu` that the switch `i` takes from it. Each
+    /// task that comes meanwhile takes its time.
     fn back(&self, i: usize, cpu: CpuId, from: usize) -> impl Iterator<Item = usize> + '_ {
-        let ends = self.events[i].0;
-        (0..from).rev().take_while(move |j| {
-            let (at, event) = &self.events[*j];
-            let began = matches!(*event, Event::Switch { cpu: c, .. } if c == cpu);
-            !began && ends.since(*at) < RESCHEDULING_LASTS
-        })
+        let mut ends = self.events[i].0;
+        (0..i)
+            .rev()
+            .take_while(move |j| {
+                let (at, event) = &self.events[*j];
+                let near = ends.since(*at) < RESCHEDULING_LASTS;
+                if pulls(event, cpu) {
+                    ends = *at;
+                }
+                near && !matches!(*event, Event::Switch { cpu: c, .. } if c == cpu)
+            })
+            .skip_while(move |j| *j >= from)
     }
 
     /// Where `util_est` of whoever goes to sleep by the switch `i` is sampled.
@@ -312,6 +315,14 @@ impl Order<'_> {
     /// The first change of signals that is part of the event `i`.
     fn first_part(&self, i: usize, of: &Part, lasts: Span) -> usize {
         first_part(self.events, i, of, lasts, &self.of_ticks)
+    }
+}
+
+/// `cpu` looks for tasks, or gets one.
+fn pulls(event: &Event<'_>, cpu: CpuId) -> bool {
+    match *event {
+        Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
+        _ => false,
     }
 }
 
