@@ -39,6 +39,7 @@ mod rev;
 pub mod rt;
 pub mod rt_avg;
 pub mod rt_group;
+pub mod sched_cache;
 pub mod sched_high;
 pub mod sched_qos;
 pub mod schedfreq;

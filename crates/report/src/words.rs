@@ -120,6 +120,7 @@ pub(crate) fn migration_reason(why: &str) -> String {
         "idle_sibling" => "an idle CPU nearby".into(),
         "newidle" => "an idle CPU pulled it".into(),
         "balance" => "load balancing".into(),
+        "llc" => "to the cache its process prefers".into(),
         "hotplug" => "its CPU went offline".into(),
         "affinity" => "its affinity".into(),
         "lowest_rq" => "where it outranks what runs".into(),

@@ -569,6 +569,8 @@ pub enum Why {
     NewIdle,
     /// Periodic or nohz balance pulled it.
     Balance,
+    /// Balancing brought it to the last-level cache that its process prefers (SCHED_CACHE).
+    Llc,
     /// The CPU whose tasks matter least to a real-time task (`find_lowest_rq`).
     LowestRq,
     /// The CPU with the latest deadlines, or none (`find_later_rq`).
@@ -640,6 +642,7 @@ impl Why {
             Why::Misfit => "misfit",
             Why::NewIdle => "newidle",
             Why::Balance => "balance",
+            Why::Llc => "llc",
             Why::LowestRq => "lowest_rq",
             Why::LaterRq => "later_rq",
             Why::DlFits => "dl_fits",

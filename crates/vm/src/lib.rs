@@ -550,11 +550,10 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
             KernelRev::NEWEST
         ));
     }
-    if plan::is_cache_aware(e) && values.contains_key(plan::LLC_BALANCING) {
-        notes.push(format!(
-            "llc_balancing/enabled=0: Linux {} as it comes gathers the tasks of a process under one cache (SCHED_CACHE), which is left out here",
-            e.policy.kernel
-        ));
+    if e.settings.int("sched_cache") == Some(1)
+        && values.get(plan::LLC_BALANCING).is_some_and(|v| v.starts_with('!'))
+    {
+        notes.push("this kernel gathers no tasks by cache (CONFIG_SCHED_CACHE), the simulator does unless told sched_cache=0".into());
     }
     if values.get(plan::ENERGY_AWARE).is_some_and(|v| v.starts_with('!')) {
         notes.push("this kernel has no energy-aware scheduling (CONFIG_ENERGY_MODEL)".into());

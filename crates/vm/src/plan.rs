@@ -16,7 +16,6 @@
 
 use crate::probes;
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
-use risetime_kernel::KernelRev;
 use risetime_kernel::dl_server::SERVER_PERIOD;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
@@ -126,9 +125,6 @@ pub(crate) fn plan(
     if e.policy.kernel.has_ni_random() {
         job.set.push(feature("NI_RANDOM", e.settings.int("ni_random").unwrap_or(0)));
     }
-    if is_cache_aware(e) {
-        job.set.push((LLC_BALANCING.to_string(), "0".into()));
-    }
     job.set.extend(e.settings.int("util_est").map(|on| feature("UTIL_EST", on)));
     for d in &e.platform.domains {
         let (set, read) = limits(e, d);
@@ -136,12 +132,6 @@ pub(crate) fn plan(
         settings.extend(read);
     }
     Ok(Plan { job, settings })
-}
-
-/// Whether its kernel as it comes gathers tasks by cache: what the simulator leaves out is switched off, like the dice.
-pub(crate) fn is_cache_aware(e: &Experiment) -> bool {
-    e.policy.kernel >= KernelRev::V7_2
-        && e.platform.caches().iter().filter(|c| !c.is_empty()).count() > 1
 }
 
 /// What the guest's command line says of the experiment's settings, a blank before each.

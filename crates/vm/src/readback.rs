@@ -84,7 +84,7 @@ fn same(platform: &Platform, job: &Job, values: &Values) -> Result<(), String> {
 /// built without, as good as off.
 fn has_no_such_feature(values: &Values, path: &str, wanted: &str) -> bool {
     if path == LLC_BALANCING {
-        return !values.contains_key(path);
+        return wanted == "0" && !values.contains_key(path);
     }
     let known = |name: &str| {
         let all = get(values, path).split_whitespace();

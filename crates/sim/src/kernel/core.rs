@@ -337,6 +337,7 @@ impl Rq<'_, '_> {
                     self.util_est_switched(prev, next);
                     self.update_misfit_status(Some(curr));
                 }
+                self.resume_user_mode_work(curr);
             }
             None if prev.is_none() => {
                 self.throttled_by_pick();
@@ -400,6 +401,7 @@ impl Rq<'_, '_> {
             let m = self.parts();
             cost::pay_for_switch(switch, cold, m.c, &mut m.tasks[task.index()], m.now);
         }
+        self.resume_user_mode_work(task);
         // Else it leaves again before it is back in user mode.
         (!self.m().throttle_work.contains(cpu)).then_some(task)
     }

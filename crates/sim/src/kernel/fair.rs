@@ -287,6 +287,7 @@ impl Rq<'_, '_> {
         if self.m().groups.on() {
             self.tick_parents(curr);
         }
+        self.task_tick_cache(curr);
         self.util_est_update_running(curr);
         if self.m().does(Step::MisfitAtTick) {
             self.update_misfit_status(Some(curr));

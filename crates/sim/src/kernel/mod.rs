@@ -25,6 +25,7 @@
 pub(crate) mod balance;
 pub(crate) mod bandwidth;
 pub(crate) mod before;
+pub(crate) mod cache;
 pub(crate) mod cfs;
 pub(crate) mod class;
 pub(crate) mod clock;

@@ -20,6 +20,7 @@
 use crate::kernel::Kernel;
 use crate::kernel::governor::Occasion;
 use crate::state::bandwidth::{Pool, RqBandwidth};
+use crate::state::cache::SchedCache;
 use crate::state::class::ClassTimer;
 use crate::state::costs::{Amount, Kind, quantile};
 use crate::state::cpuset::CpuSet;
@@ -255,6 +256,11 @@ impl Rq<'_, '_> {
     /// A throw of NI_RANDOM's dice; 0: there are none.
     pub(crate) fn dice(&mut self) -> u32 {
         self.k.m.ni_random.as_mut().map_or(0, |dice| dice.throw())
+    }
+    /// What is known of the process that its tasks are of, where that matters.
+    #[inline]
+    pub(crate) fn cache_mut(&mut self) -> Option<&mut SchedCache> {
+        self.k.m.cache.as_deref_mut()
     }
     /// Its frequency domain, which it leaves or joins.
     pub(crate) fn domain(&mut self) -> &mut FreqDomain {

@@ -37,6 +37,9 @@ impl Rq<'_, '_> {
         self.governor_attends(Occasion::Tick);
         self.run_soft_expired();
         self.pay_for_interrupt();
+        if !self.m().need_resched.contains(cpu) && self.m().cpu(cpu).curr == Some(curr) {
+            self.resume_user_mode_work(curr);
+        }
         if self.m().cpu(cpu).hrtimers.sched_timer_left {
             // Its timer is run by the tick, too, and does all of it again.
             self.account_nice(curr);

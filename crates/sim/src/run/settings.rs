@@ -1,6 +1,7 @@
 //! The settings this backend knows, and their defaults on a platform.
 
 use crate::kernel::before;
+use crate::kernel::cache;
 use crate::kernel::class::dl_placement;
 use crate::kernel::class::muqss;
 use crate::kernel::class::rt_group;
@@ -207,6 +208,7 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
+    groups.push(Group { owner: None, params: cache::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::demotion::PARAMS });
     groups.push(Group { owner: None, params: dl_placement::PARAMS });
     groups.push(Group { owner: None, params: crate::state::rt_group::PARAMS });
@@ -278,7 +280,9 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
         name => {
             let of_fair = || fair_default(platform, policy.kernel, name);
+            let of_cache = || cache::default(platform, policy.kernel, name);
             let default = sysctls::default(platform, policy.kernel, name).or_else(of_fair);
+            let default = default.or_else(of_cache);
             let default = default.or_else(|| noise::default(policy, name));
             let default = default.map(|n| Value::Int(n as i64));
             default.or_else(|| governor::default(platform, policy, name))
@@ -299,6 +303,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     }
     series::check(policy, &settings)?;
     sysctls::check(policy, &settings)?;
+    cache::check(policy, &settings)?;
     before::check(policy, &settings)?;
     dl_placement::check(platform, policy, &settings)?;
     rt_group::check(policy, &settings)?;

@@ -4,6 +4,7 @@ use crate::Custom;
 use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::before;
+use crate::kernel::cache;
 use crate::kernel::class::dl_placement;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::class::muqss;
@@ -384,6 +385,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         sysctls: sysctls::of_experiment(e),
         rules: dl_placement::of_experiment(e),
         muqss: muqss::of_settings(&e.settings),
+        cache: None,
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
@@ -415,6 +417,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let between = |c: &Cpu| c.high.is_some() || c.overcommit.is_some();
     machine.classes.between = machine.cpus.iter().any(between);
     machine.root.energy_aware = machine.sched_is_eas_possible();
+    machine.cache = cache::of_experiment(e, &machine);
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
     machine
@@ -542,6 +545,9 @@ fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Spa
     debug_assert_eq!(id, task);
     let cpu = t.cpu;
     k.m.tasks.push(t);
+    if let Some(cache) = &mut k.m.cache {
+        cache.outside = Some(task);
+    }
     k.rq(cpu).set_attr(task, &Attr { nice: Some(-20), ..Attr::default() });
     let first = started.iter().map(|spec| spec.delay).min().unwrap_or_default();
     k.q.push(Instant(0) + phase + first, Ev::Create { task });

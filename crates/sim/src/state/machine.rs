@@ -12,6 +12,7 @@
 //! ```
 
 use crate::state::before::{Before, RtTracking};
+use crate::state::cache::SchedCache;
 use crate::state::class::Stopper;
 use crate::state::class::{ClassTimer, Classes, Sched};
 use crate::state::class::{DlFrequency, DlRules};
@@ -127,6 +128,8 @@ pub struct Machine {
     pub(crate) muqss: Option<Muqss>,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
+    /// Cache-aware scheduling, where there are several last-level caches.
+    pub(crate) cache: Option<Box<SchedCache>>,
     /// What balancing has counted, where that can be kept.
     pub(crate) tally: Option<Tally>,
     /// Nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).

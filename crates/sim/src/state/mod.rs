@@ -2,6 +2,7 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod before;
+pub(crate) mod cache;
 pub(crate) mod class;
 pub(crate) mod costs;
 pub(crate) mod cpu_util;

@@ -3,6 +3,7 @@
 
 mod around;
 mod before;
+mod cache;
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
 mod classes;

@@ -46,7 +46,9 @@ opp = "made up"
 fn spread(platform: &Platform, tasks: &str, ms: u64) -> Vec<usize> {
     let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "spinners");
     let workload = workload.expect("a workload");
-    let e = super::experiment(platform.clone(), workload, "linux-7.2", &[], Span::from_ms(ms));
+    // Of a process that has its affinity against it more would stay under one cache (`tests/cache.rs`).
+    let policy = "linux-7.2+sched_cache=0";
+    let e = super::experiment(platform.clone(), workload, policy, &[], Span::from_ms(ms));
     let mut sink = Bytes::default();
     let mut engine =
         setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");

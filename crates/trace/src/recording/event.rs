@@ -60,6 +60,7 @@ pub(super) const WHYS: &[Why] = &[
     Why::HighPush,
     Why::OvercommitPush,
     Why::DlFits,
+    Why::Llc,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.

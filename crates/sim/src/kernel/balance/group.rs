@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! overloaded    more tasks than CPUs, and util or runnable above what they have
+//! llc balance   it has tasks that prefer the cache of who looks
 //! imbalanced    affinity has kept tasks there that should have left
 //! smt balance   a core of which several threads are busy, seen from an idle CPU
 //! misfit        a task that needs a bigger CPU (or a CPU that other classes use)
@@ -46,6 +47,8 @@ pub(super) struct Group {
     pub(super) avg_load: u64,
     pub(super) max_capacity: u64,
     pub(super) min_capacity: u64,
+    /// Of an llc_balance group, how many of its tasks prefer the cache of who looks (`nr_pref_dst_llc`).
+    pub(super) prefers_here: u64,
 }
 
 /// What all groups of a domain come to (`struct sd_lb_stats`).
@@ -221,6 +224,7 @@ impl Group {
             avg_load: 0,
             max_capacity: 0,
             min_capacity: u64::MAX,
+            prefers_here: 0,
         }
     }
 
@@ -250,7 +254,11 @@ impl Group {
             may_overload: may_overload(m, self.overutilized),
         };
         let local = self.at == 0;
-        let strain = if m.root.group_imbalance[group.id] {
+        let asked = if local { None } else { m.llc_balance(env, domain, group, self) };
+        self.prefers_here = asked.unwrap_or(0);
+        let strain = if asked.is_some() {
+            Some(GroupType::LlcBalance)
+        } else if m.root.group_imbalance[group.id] {
             Some(GroupType::Imbalanced)
         } else if m.lb_rev() >= KernelRev::V6_6
             && !local
@@ -312,6 +320,7 @@ pub(super) fn busier_of_its_kind(rev: KernelRev, g: &Group, busiest: &Group) -> 
         GroupType::Misfit => g.misfit_load > busiest.misfit_load,
         // The first one is as good as any.
         GroupType::Imbalanced => false,
+        GroupType::LlcBalance => g.prefers_here > busiest.prefers_here,
         GroupType::SmtBalance if g.idle_cpus != 0 || busiest.idle_cpus != 0 => {
             has_less_spare(g, busiest)
         }
@@ -355,6 +364,9 @@ pub(super) fn imbalance(
 ) -> (Migrate, u64) {
     if matches!(busiest.kind, GroupType::SmtBalance | GroupType::Imbalanced) {
         return (Migrate::Task, 1);
+    }
+    if busiest.kind == GroupType::LlcBalance {
+        return (Migrate::Llc, 1);
     }
     if local.kind == GroupType::HasSpare {
         if busiest.kind > GroupType::FullyBusy && !domain.has(sd::SHARE_LLC) {

@@ -14,7 +14,7 @@
 //! `last_balance`; failing to find work doubles the interval up to twice its minimum. A kick
 //! to look is refused before `nohz.next_balance`. These gates are what delays a misfit pull.
 //!
-//! What a look does: [`pull`]; how groups compare: [`group`].
+//! What a look does: [`pull`]; how groups compare: [`group`]; what caches have to do with it: [`llc`].
 //!
 //! Which release brought which form, here and in `placement/` (read: 6.1.176, 6.1.192, 6.6.0, 6.8.0, 6.12.117,
 //! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases, `KernelRev::has_fix_of`; with **: in 6.1 only
@@ -37,18 +37,20 @@
 //!        left alone before their kind is compared
 //! 7.2    dice with NI_RATE; with EAS only an overutilized group is overloaded; wakeups prefer idle cores
 //!        on unequal CPUs; who has waited too little stays (task_is_ineligible_on_dst_cpu)
+//!        tasks of a process gather under one cache (SCHED_CACHE)
 //! 7.3    siblings are preferred also below unequal capacities; misfit only where the looking CPU is
 //!        bigger; an idle core is kicked first; busy threads and like CPUs give their only task
 //! ```
 //!
-//! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, cache-aware
-//! scheduling (SCHED_CACHE, since 7.2: the virtual machine switches it off), `LBF_NEED_BREAK` (only who holds a lock how long).
+//! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, `LBF_NEED_BREAK` (only who holds a
+//! lock how long).
 //! DEVIATES(balance_free): looking for tasks to pull, and moving them, takes no CPU time, and
 //! `max_newidle_lb_cost` is 0 with that: however soon a CPU expects to wake (`avg_idle`), it looks, and
 //! ages the load of idle CPUs. Balancing is faster by microseconds.
 //! Source: kernel/sched/fair.c.
 
 mod group;
+mod llc;
 mod newidle;
 mod pull;
 #[cfg(test)]
@@ -86,6 +88,8 @@ enum Migrate {
     Util,
     Task,
     Misfit,
+    /// A task that prefers the cache of who looks.
+    Llc,
 }
 
 /// One look at one domain (`struct lb_env`).
@@ -96,6 +100,8 @@ struct Env {
     /// For whom tasks are pulled: who looks, or another CPU of its group.
     dst: CpuId,
     idle: When,
+    /// What is to be moved (`migration_type`), once that is known.
+    kind: Option<Migrate>,
     /// The CPUs to pull from or count; without those whose tasks may all not come.
     cpus: CpuSet,
     /// That is all of the domain's.
@@ -103,6 +109,8 @@ struct Env {
     /// Affinity forbids every task looked at (`LBF_ALL_PINNED`); some (`LBF_SOME_PINNED`).
     all_pinned: bool,
     some_pinned: bool,
+    /// Their process prefers the cache where they are (`LBF_LLC_PINNED`).
+    llc_pinned: bool,
     /// `new_dst_cpu`: where one of those may go (`LBF_DST_PINNED`).
     new_dst: Option<CpuId>,
 }
@@ -114,10 +122,12 @@ impl Env {
             level,
             dst: this,
             idle,
+            kind: None,
             cpus: domain.span,
             whole: true,
             all_pinned: false,
             some_pinned: false,
+            llc_pinned: false,
             new_dst: None,
         }
     }

@@ -63,7 +63,7 @@ impl Kernel<'_> {
             let Some(src) = self.m.find_src_rq(&env, &group, kind, left) else {
                 return (self.rq(this).balanced(&env, Some(kind)), true);
             };
-            env.all_pinned = true;
+            (env.all_pinned, env.kind) = (true, Some(kind));
             if self.m.cpu(src).nr_running() > 1 {
                 let moved = self.pull(&mut env, src, kind, left);
                 if env.all_pinned {
@@ -116,7 +116,7 @@ impl Kernel<'_> {
     /// There was something to move, but it did not move: the running task may have to. Always
     /// false.
     fn not_moved(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
-        if env.idle != When::NewlyIdle && !self.m.forgives(Some(kind)) {
+        if env.idle != When::NewlyIdle && !self.m.forgives(Some(kind)) && !env.llc_pinned {
             self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
         }
         if self.m.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
@@ -154,7 +154,7 @@ impl Kernel<'_> {
             let share = match kind {
                 Migrate::Load => self.m.task_h_load(task).max(1),
                 Migrate::Util => self.m.task_util_est(task).0,
-                Migrate::Task => 1,
+                Migrate::Task | Migrate::Llc => 1,
                 Migrate::Misfit if self.m.task_fits(task, src) == Fit::Fits => continue,
                 Migrate::Misfit => *left as u64,
             };
@@ -201,7 +201,7 @@ impl Kernel<'_> {
     }
 
     /// `active_load_balance_cpu_stop`: moves a task of `src` to `to`, of those that may go there the one
-    /// that was picked longest ago.
+    /// that was picked longest ago; to a cache (`LBF_ACTIVE_LB_LLC`) only one that prefers it.
     pub(crate) fn active_load_balance_cpu_stop(&mut self, src: CpuId, to: CpuId, why: Why) {
         let domains = &self.m.cpu(to).sched_domains;
         let online = self.m.root.online.contains(src) && self.m.root.online.contains(to);
@@ -217,6 +217,7 @@ impl Kernel<'_> {
             let t = self.m.task(task);
             t.state == State::Runnable
                 && t.allowed.contains(to)
+                && !(why == Why::Llc && self.m.migrate_llc_task_wrong_dst(task, to))
                 && !self.m.ineligible_on_dst(&env, src, task, failed)
         });
         if let Some(task) = found {
@@ -271,6 +272,7 @@ impl Rq<'_, '_> {
         let domains = &self.m().cpu(env.this).sched_domains;
         let top = env.level + 1 == domains.len();
         if let Some(sums) = self.m().glance(env) {
+            self.m().record_llc_stats_only(env);
             self.update_idle_cpu_scan(env, sums.util);
             self.update_root(&sums, top);
             return None;
@@ -280,11 +282,14 @@ impl Rq<'_, '_> {
         let asym = domain.has(sd::ASYM_CPUCAPACITY);
         let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
         let mut groups = domain.groups().enumerate();
-        let local = group_stats(self.m(), env, domain, groups.next()?.1, 0);
+        let own = groups.next()?.1;
+        let local = group_stats(self.m(), env, domain, own, 0);
         sums.add(&local);
+        self.m().record_sg_llc_stats(env, own, local.llc_stats());
         for (at, group) in groups {
             let g = group_stats(self.m(), env, domain, group, at);
             sums.add(&g);
+            self.m().record_sg_llc_stats(env, group, g.llc_stats());
             if busier(self.m(), env, asym, &local, &g, busiest.as_ref()) {
                 busiest = Some(g);
             }
@@ -474,6 +479,7 @@ impl Machine {
                 Migrate::Util => (m.cpu_util_cfs_boost(cpu).0, 1),
                 Migrate::Task => (queued as u64, 1),
                 Migrate::Misfit => (c.misfit_task_load, 1),
+                Migrate::Llc => (m.prefers_llc_of(cpu, env.dst), 1),
             };
             if best.map_or(value > 0, |(v, p, _)| value * p > v * per) {
                 best = Some((value, per, cpu));
@@ -519,7 +525,10 @@ impl Machine {
         let hot = self.sysctls.is_hot(ran) || self.cache_hot_buddy(src, task, env.dst);
         let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
         let hot = hot && failed <= domain.cache_nice_tries;
-        let may = from.curr != Some(task) && !hot;
+        let runs = from.curr == Some(task);
+        let degrades = !runs && self.migrate_degrades_llc(env, src, task);
+        env.llc_pinned |= degrades && env.kind != Some(Migrate::Llc);
+        let may = !runs && !degrades && !hot;
         self.yes(Point::Move { task, from: src, to: env.dst }, may)
     }
 
@@ -536,13 +545,16 @@ impl Machine {
 
     /// `need_active_balance`: shall the running task be pushed?
     fn need_active_balance(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        if self.alb_break_llc(env, src, kind) {
+            return false;
+        }
         let d = &self.cpu(env.this).sched_domains[env.level];
         let stubborn = kind == Migrate::Task && d.nr_balance_failed > d.cache_nice_tries + 2;
         let relief = env.idle != When::Busy
             && fair_queued(self, src) == 1
             && reduced_capacity(self, src, d.imbalance_pct)
             && self.capacity_of(src).0 * d.imbalance_pct < self.capacity_of(env.dst).0 * 100;
-        stubborn || relief || kind == Migrate::Misfit
+        stubborn || relief || matches!(kind, Migrate::Misfit | Migrate::Llc)
     }
 }
 
@@ -576,7 +588,8 @@ fn worth_it(
     let prefer_sibling = prefer_sibling(env, m, busiest);
     let spreads = prefer_sibling
         && local.kind == GroupType::HasSpare
-        && sibling_imbalance(rev, env.idle, busiest, local) > 1;
+        && (busiest.kind == GroupType::LlcBalance
+            || sibling_imbalance(rev, env.idle, busiest, local) > 1);
     if !forced && !spreads && busiest.kind != GroupType::Overloaded {
         if env.idle == When::Busy {
             return None;
@@ -595,6 +608,7 @@ fn worth_it(
 fn why(kind: Migrate, idle: When) -> Why {
     match (kind, idle) {
         (Migrate::Misfit, _) => Why::Misfit,
+        (Migrate::Llc, _) => Why::Llc,
         (_, When::NewlyIdle) => Why::NewIdle,
         _ => Why::Balance,
     }

@@ -73,6 +73,7 @@ impl SchedClass for Fair {
         // Until now it was queued, not running (`set_next_entity`).
         rq.update_load_avg(task, Join::Stay);
         rq.set_next_task_fair(task);
+        rq.account_from_now(task);
         rq.list(task);
         rq.update_misfit_status(Some(task));
     }

@@ -35,6 +35,8 @@ pub(crate) enum GroupType {
     SmtBalance,
     /// Affinity has kept tasks there.
     Imbalanced,
+    /// It has tasks that prefer the cache of the CPU that looks for some.
+    LlcBalance,
     /// More than full.
     Overloaded,
 }
@@ -92,7 +94,7 @@ fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSe
                     && adjust_numa_imbalance(differ, local.running as u64 + 1, few) == 0;
                 !stays && local.idle_cpus < best.idle_cpus
             }
-            GroupType::SmtBalance | GroupType::Imbalanced => false,
+            GroupType::SmtBalance | GroupType::Imbalanced | GroupType::LlcBalance => false,
             GroupType::Misfit => local.max_capacity < best.max_capacity,
             GroupType::FullyBusy | GroupType::Overloaded => {
                 let near = domain.has(sd::NUMA) && best.avg_load + imbalance >= local.avg_load;
@@ -122,7 +124,7 @@ fn idler(s: &Stats, best: &Stats) -> bool {
         GroupType::HasSpare => {
             s.idle_cpus > best.idle_cpus || (s.idle_cpus == best.idle_cpus && s.util < best.util)
         }
-        GroupType::SmtBalance | GroupType::Imbalanced => false,
+        GroupType::SmtBalance | GroupType::Imbalanced | GroupType::LlcBalance => false,
         GroupType::Misfit => s.max_capacity > best.max_capacity,
         GroupType::FullyBusy | GroupType::Overloaded => s.avg_load < best.avg_load,
     }

@@ -1,0 +1,86 @@
+//! Cache-aware scheduling (SCHED_CACHE): what is known of the process, of each CPU and of each last-level cache.
+//!
+//! The tasks of a workload are threads of one process, as rt-app's and the agent's are: one `sched_cache_group`. What
+//! is done with it: `kernel/cache.rs`.
+
+use crate::state::cpuset::CpuSet;
+use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats};
+use risetime_kernel::units::{CpuId, TaskId};
+use std::cell::Cell;
+
+/// What there is of it where a machine has several last-level caches and the kernel gathers tasks by them.
+pub(crate) struct SchedCache {
+    pub(crate) knobs: Knobs,
+    /// `sched_cache_active`: an online CPU shares a cache with another one, and there are others beyond.
+    pub(crate) active: bool,
+    /// Which cache a CPU has, online or not (`sd_llc_id`), numbered from 0 in the order of their first CPUs.
+    pub(crate) llc_id: Vec<u32>,
+    pub(crate) llcs: Vec<Llc>,
+    pub(crate) cpus: Vec<CpuEpoch>,
+    pub(crate) process: Process,
+    /// By task; those that are none of the process prefer nothing.
+    pub(crate) tasks: Vec<TaskCache>,
+    /// A service's task, which is another process, of one thread.
+    pub(crate) outside: Option<TaskId>,
+    /// The thread that creates the others, where another trace is followed, in which it is one of many.
+    pub(crate) main: Option<TaskId>,
+}
+
+/// A last-level cache.
+pub(crate) struct Llc {
+    /// Those online.
+    pub(crate) cpus: CpuSet,
+    /// Several CPUs share it: there is a domain of it (`sd_llc`).
+    pub(crate) shared: bool,
+    /// What balancing has last seen of it.
+    pub(crate) stats: Cell<LlcStats>,
+}
+
+/// `struct sched_cache_group`.
+pub(crate) struct Process {
+    /// In whose cache it belongs, if that is known.
+    pub(crate) cpu: Cell<Option<CpuId>>,
+    /// When a tick has last asked for a scan.
+    pub(crate) epoch: u64,
+    /// In jiffies.
+    pub(crate) next_scan: u64,
+    pub(crate) nr_running_avg: u64,
+    /// `pcpu_sched`
+    pub(crate) times: Vec<CacheTime>,
+}
+
+/// What a task has of it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TaskCache {
+    pub(crate) preferred_llc: Option<u32>,
+    /// `cache_work` is on its way: to be done when it is back in user mode.
+    pub(crate) work: bool,
+    /// `sum_exec_runtime` up to which its time has been accounted.
+    pub(crate) accounted: u64,
+}
+
+impl SchedCache {
+    /// `p->preferred_llc`
+    #[inline]
+    pub(crate) fn preferred_llc(&self, task: TaskId) -> Option<u32> {
+        self.tasks.get(task.index()).and_then(|t| t.preferred_llc)
+    }
+
+    pub(crate) fn task(&mut self, task: TaskId) -> &mut TaskCache {
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize(task.index() + 1, TaskCache::default());
+        }
+        &mut self.tasks[task.index()]
+    }
+
+    /// `get_pref_llc`
+    pub(crate) fn pref_llc(&self) -> Option<u32> {
+        self.process.cpu.get().map(|cpu| self.llc_id[cpu.index()])
+    }
+
+    /// `get_llc_stats`
+    pub(crate) fn stats(&self, cpu: CpuId) -> Option<LlcStats> {
+        let llc = &self.llcs[self.llc_id[cpu.index()] as usize];
+        llc.shared.then(|| llc.stats.get())
+    }
+}
