@@ -389,6 +389,7 @@ fn title_of(group: &Group) -> &'static str {
         "governor" => "The system",
         "preempt" => "Preemption",
         "sched_rt_period_us" => "Sysctls",
+        "sched_cache" => "Tasks that gather under one cache",
         "dl_placement" => "Deadline tasks, as no stock kernel has them",
         "sched_demotion" => "Demotion, which no kernel has",
         "rt_group_sched" => "Real-time groups under servers, which no kernel has",

@@ -27,9 +27,10 @@
 //! has seen it touch (`exceed_llc_capacity`), and prefers no LLC of another node than a task's own
 //! (`numa_preferred_nid`). Here nothing is known of pages, and every process fits, as on one node.
 //! DEVIATES(llc_epochs): epochs end at jiffies of the run's own count. In a kernel they have begun with its boot, so that
-//! they may end up to an epoch less a jiffy earlier: at 250 Hz 4 ms of 8.
-//! Left out: that a process of which the thread that creates its tasks has just run on other CPUs has time there; counts that a
-//! CPU's new domains have lost when another one goes offline, until its tasks are queued again.
+//! they may end up to an epoch less a jiffy earlier: at 250 Hz 4 ms of 8. (`verify --mode step` ends them as there.) Whose
+//! tasks sleep and wake in step with epochs may be found with other numbers of running threads by that.
+//!
+//! Left out: counts that a CPU's new domains have lost when another one goes offline, until its tasks are queued again.
 //! Source: kernel/sched/fair.c:`account_mm_sched` and around it; kernel/sched/topology.c:`sched_cache_active`.
 
 use crate::kernel::rq::Rq;
@@ -38,7 +39,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, Machine, Role};
 use risetime_kernel::KernelRev;
 use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats, update_avg_scale};
-use risetime_kernel::units::{CpuId, GroupId, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::cell::Cell;
@@ -210,6 +211,18 @@ impl SchedCache {
         self.llcs = found;
     }
 
+    /// Epochs end as in a kernel in which it is the jiffy `there`, while here it is `here`: they are counted from its
+    /// boot, when that was `INITIAL_JIFFIES`, five minutes before 2³².
+    pub(crate) fn epochs_end_as(&mut self, here: u64, there: u64, hz: u32) {
+        let initial = (1 << 32) - 300 * u64::from(hz);
+        let period = self.knobs.period();
+        let over = there.wrapping_sub(initial) % period;
+        for rq in &mut self.cpus {
+            let ends = (rq.next % period + over + period - here % period) % period;
+            rq.next += (period - ends) % period;
+        }
+    }
+
     /// A task of the process has run on `cpu`, up to `ran` in all.
     fn account(&mut self, cpu: CpuId, task: TaskId, ran: u64, jiffies: u64) {
         let accounted = std::mem::replace(&mut self.task(task).accounted, ran);
@@ -306,6 +319,17 @@ impl Rq<'_, '_> {
         }
     }
 
+    /// The process has run here for about `ran`, and that was so long ago: what another trace had before the start.
+    pub(crate) fn has_run_before(&mut self, ran: Span, ago: Span) {
+        let (cpu, jiffies, tick) = (self.cpu.index(), self.m().jiffies(), self.m().tick);
+        let Some(cache) = self.cache_mut() else { return };
+        let period = cache.knobs.period();
+        let epochs = ago.0 / (period * tick.0);
+        let (rq, time) = (&mut cache.cpus[cpu], &mut cache.process.times[cpu]);
+        rq.update(time, jiffies, period);
+        rq.account(time, ran.0.checked_shr(epochs.min(64) as u32).unwrap_or(0));
+    }
+
     /// Once an epoch a task of the process gets work to do.
     #[inline]
     pub(crate) fn task_tick_cache(&mut self, curr: TaskId) {
@@ -372,5 +396,39 @@ impl Machine {
         let own = Some(cache.llc_id[cpu.index()]);
         let queued = self.fair_queued(cpu).filter(|(_, e)| !e.sched_delayed);
         queued.filter(|(task, _)| cache.preferred_llc(*task) == own).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_counted_from_a_boot() {
+        let mut cache = SchedCache {
+            knobs: Knobs { epoch_period: 10, ..Knobs::of(1000, 1) },
+            active: true,
+            llc_id: vec![0; 2],
+            llcs: Vec::new(),
+            cpus: vec![CpuEpoch { next: 20, ..CpuEpoch::default() }, CpuEpoch::default()],
+            process: Process {
+                cpu: Cell::new(None),
+                epoch: 0,
+                next_scan: 0,
+                nr_running_avg: 0,
+                times: Vec::new(),
+            },
+            tasks: Vec::new(),
+            outside: None,
+            main: None,
+        };
+        // 7 jiffies after the end of an epoch there it is jiffy 25 here: they end at 18, 28, 38 here.
+        let there = (1 << 32) - 300_000 + 4_567;
+        for _ in 0..2 {
+            cache.epochs_end_as(25, there, 1000);
+            assert_eq!([cache.cpus[0].next, cache.cpus[1].next], [28, 8]);
+        }
+        cache.epochs_end_as(25 + 40, there + 40, 1000);
+        assert_eq!([cache.cpus[0].next, cache.cpus[1].next], [28, 8]);
     }
 }

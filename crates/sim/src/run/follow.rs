@@ -36,6 +36,7 @@ use crate::Counterfactual;
 use crate::kernel::governor::Resumed;
 use crate::run::engine::Simulation;
 use crate::run::mutant::Mutant;
+use crate::run::replay::was_visited;
 use crate::run::setup;
 use crate::state::class::ClassTimer;
 use crate::state::hooks::{Answer, Chain, Hooks, Point};
@@ -228,6 +229,9 @@ pub fn follow(
         detached: Vec::new(),
         followed: Followed::default(),
     };
+    for memory in reference.header().iter().flat_map(|header| &header.idle) {
+        was_visited(&mut f.simulation.k.rq(memory.cpu), memory);
+    }
     f.simulation.start();
     f.settle();
     let mut wanted = beside.wanted.iter().peekable();

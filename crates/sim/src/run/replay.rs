@@ -535,13 +535,28 @@ fn apply_task_image(rq: &mut Rq<'_, '_>, task: TaskId, image: &TaskImage) {
     avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
 }
 
+/// How long a visit of the agent takes about, by which each CPU's signals come into a trace before its start.
+const VISIT: Span = Span(1 << 17);
+
+/// How long before the start the CPU has last gone idle.
+fn idled(memory: &IdleMemory) -> Span {
+    let slept = memory.slept.unwrap_or(memory.before);
+    memory.rq.and_then(|rq| rq.idled).unwrap_or(slept)
+}
+
+/// The agent, which is of the process, visited the CPU just before it went idle.
+pub(super) fn was_visited(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
+    rq.has_run_before(VISIT, idled(memory));
+}
+
 /// The CPU sleeps since then, or has slept that long and is awake.
 fn image_of_idle(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
     let (tick, clock) = (rq.m().tick, rq.m().sched_clock());
-    let Parts { c, domain, now, .. } = rq.parts();
     let slept = memory.slept.unwrap_or(memory.before);
-    let resumes = c.idle_governor.resume(&memory.menu);
-    let idled = memory.rq.and_then(|rq| rq.idled).unwrap_or(slept);
+    let resumes = rq.c().idle_governor.resume(&memory.menu);
+    let idled = idled(memory);
+    was_visited(rq, memory);
+    let Parts { c, domain, now, .. } = rq.parts();
     c.idle_stamp = Instant(clock.0.saturating_sub(idled.0));
     match &mut c.idle {
         Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),

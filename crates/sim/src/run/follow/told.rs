@@ -214,6 +214,10 @@ impl Follower<'_, '_> {
         let m = &mut self.simulation.k.m;
         let now = m.jiffies();
         let here = |at: u64| (now + at).saturating_sub(jiffies);
+        let hz = m.platform.hz;
+        if let Some(cache) = &mut m.cache {
+            cache.epochs_end_as(now, jiffies, hz);
+        }
         let c = m.cpu_mut(cpu);
         let mut off = vec![("next_balance", c.next_balance, here(next_balance))];
         c.next_balance = here(next_balance);
