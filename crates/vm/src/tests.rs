@@ -668,7 +668,7 @@ fn whether_tasks_gather_by_cache_is_as_the_experiment_says() {
     let job = plan("linux-7.2+llc_aggr_tolerance=100").job;
     assert!(job.set.contains(&(tolerance, "100".into())), "{:?}", job.set);
     // A kernel built without it says so, and the run that reader.
-    let mut rig = Rig::new("caches", "cp $DIR/said answer");
+    let rig = Rig::new("caches", "cp $DIR/said answer");
     let mut values = obedient("linux-7.2");
     values.insert(path, "!No such file or directory".into());
     fs::write(rig.dir.join("said"), answer(&values)).unwrap();
