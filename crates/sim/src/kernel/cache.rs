@@ -178,6 +178,7 @@ pub(crate) fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCach
         active: false,
         llc_id,
         llcs: Vec::new(),
+        preferring: vec![0; n],
         cpus: vec![CpuEpoch::default(); n],
         process,
         tasks: Vec::new(),
@@ -239,7 +240,12 @@ impl SchedCache {
         if unseen > self.knobs.epoch_affinity_timeout as i64 || self.invalid_llc_nr(size) {
             self.process.cpu.set(None);
         }
-        self.task(task).preferred_llc = self.pref_llc();
+        let preferred = self.pref_llc();
+        let before = std::mem::replace(&mut self.task(task).preferred_llc, preferred);
+        if before != preferred {
+            before.into_iter().for_each(|llc| self.preferring[llc as usize] -= 1);
+            preferred.into_iter().for_each(|llc| self.preferring[llc as usize] += 1);
+        }
     }
 
     /// `sd_llc_size`
@@ -410,6 +416,7 @@ mod tests {
             active: true,
             llc_id: vec![0; 2],
             llcs: Vec::new(),
+            preferring: vec![0; 2],
             cpus: vec![CpuEpoch { next: 20, ..CpuEpoch::default() }, CpuEpoch::default()],
             process: Process {
                 cpu: Cell::new(None),

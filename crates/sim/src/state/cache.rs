@@ -16,6 +16,8 @@ pub(crate) struct SchedCache {
     /// Which cache a CPU has, online or not (`sd_llc_id`), numbered from 0 in the order of their first CPUs.
     pub(crate) llc_id: Vec<u32>,
     pub(crate) llcs: Vec<Llc>,
+    /// How many tasks prefer each of them, queued or not, those that have exited counted: at 0 nobody has to look for one.
+    pub(crate) preferring: Vec<u32>,
     pub(crate) cpus: Vec<CpuEpoch>,
     pub(crate) process: Process,
     /// By task; those that are none of the process prefer nothing.

@@ -41,6 +41,9 @@ impl Machine {
         g: &Group,
     ) -> Option<u64> {
         let cache = self.sched_cache()?;
+        if cache.preferring[cache.llc_id[env.dst.index()] as usize] == 0 {
+            return None;
+        }
         let misfit = domain.has(sd::ASYM_CPUCAPACITY) && g.misfit_load != 0;
         if domain.has(sd::SHARE_LLC)
             || misfit
