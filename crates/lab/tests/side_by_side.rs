@@ -40,7 +40,6 @@ const OPEN: &[(&str, &str, &str, &str)] = &[
     ("sleeper-hog", "linux-7.2", "perA", "p99_us"),
     ("sleeper-hog", "linux-7.3", "perA", "p99_us"),
     ("sleepers-2cpus", "linux-6.1", "per1", "p50_us"),
-    ("sleepers-2cpus", "linux-6.1", "per2", "p99_us"),
     ("sleepers-2cpus", "linux-6.1", "per3", "p99_us"),
     ("sleepers-2cpus", "linux-6.1", "per4", "p99_us"),
     ("sleepers-hog-2cpus", "linux-7.3", "hogA", "turns"),

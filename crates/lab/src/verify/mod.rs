@@ -251,7 +251,7 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
 ///
 /// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
 /// the latency only sets the default rate limit. A kernel that says nothing of energy-aware scheduling has
-/// none, or cannot have it here; so with clamps.
+/// none, or cannot have it here; so with clamps, and with a choice of preemption models.
 pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settings) -> Experiment {
     let mut platform = (*experiment.platform).clone();
     if let Some(hz) = settings.int("hz").and_then(|hz| hz.try_into().ok()) {
@@ -277,6 +277,9 @@ pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settin
     if !settings.0.contains_key(RT_CLAMP) {
         own.settings.0.insert(UCLAMP_TASK.into(), Value::Int(0));
     }
+    if !settings.0.contains_key(PREEMPT) && own.policy.kernel < KernelRev::new(6, 18) {
+        own.settings.0.insert(PREEMPT.into(), Value::Name("voluntary".into()));
+    }
     own
 }
 
@@ -288,6 +291,9 @@ const UCLAMP_TASK: &str = "uclamp_task";
 
 /// The setting of energy-aware scheduling.
 const ENERGY_AWARE: &str = "sched_energy_aware";
+
+/// The preemption model: kernels that cannot change it do not tell. Debian's for arm64 have no CONFIG_PREEMPTION before 6.18.
+const PREEMPT: &str = "preempt";
 
 /// Whether a trace comes from the virtual machine.
 fn is_virtual(trace: &Memory) -> bool {

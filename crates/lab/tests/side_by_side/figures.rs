@@ -40,11 +40,14 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// The experiment `name` under the kernel generation of `policy`.
+/// The experiment `name` under the kernel generation of `policy`, as Debian builds it for arm64.
 pub(crate) fn experiment(name: &str, policy: &str) -> Experiment {
+    let old = ["linux-6.1", "linux-6.12"].contains(&policy);
+    let voluntary = old.then(|| ("preempt".into(), Value::Name("voluntary".into())));
+    let governor = ("governor".into(), Value::Name("performance".into()));
     let request = Request {
         policies: vec![policy.into()],
-        set: vec![("governor".into(), Value::Name("performance".into()))],
+        set: std::iter::once(governor).chain(voluntary).collect(),
         ..Request::new(dir().join(format!("{name}.json")).display().to_string(), "rpi4")
     };
     let all = request.experiments().unwrap_or_else(|e| panic!("{name}: {e}"));

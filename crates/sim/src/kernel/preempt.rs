@@ -14,8 +14,10 @@
 //! always told at once. From 7.0 on lazy is the kernel's default where the architecture has it; before, what
 //! distributions had told other CPUs (voluntary, full): no task is ever inside the kernel for longer than a moment.
 //!
-//! Voluntary is what Debian's 6.1 and 6.12 for arm64 are built with, 6.18 is preemptible: a kernel that is not
-//! (no CONFIG_PREEMPTION) lets a CPU that goes idle pull until the imbalance is gone, another one but one task.
+//! A kernel that is not preemptible (no CONFIG_PREEMPTION) lets a CPU that goes idle pull until the imbalance is gone,
+//! another one but one task. Debian's 6.1 and 6.12 for arm64 are of that kind, its 6.18 is not; nor are those of
+//! Chromebooks and Android (CONFIG_PREEMPT in ChromeOS' base.config, in gki_defconfig) and distributions' for x86
+//! (PREEMPT_DYNAMIC, whichever model is chosen at boot).
 //!
 //! What an interrupt of the CPU's own does not reach: the work of a memory-bound or busy task has no system
 //! calls of its own, so only events of the workload count as such.
@@ -42,18 +44,13 @@ pub(crate) const PARAMS: &[Param] = &[Param {
           interrupt; voluntary = at once, and one that goes idle may pull several tasks, as nobody waits for it to be done",
     unit: "",
     range: Range::OneOf(&[FULL, LAZY, VOLUNTARY]),
-    default: Default::Derived("lazy from 7.0 on, full from 6.18 on, voluntary before"),
+    default: Default::Derived("lazy from 7.0 on, full before"),
     home: Home::Boot("preempt="),
 }];
 
 /// The model of a kernel that nobody has told otherwise.
 pub(crate) fn preempt_of(rev: KernelRev) -> Value {
-    let model = match rev {
-        _ if rev >= KernelRev::new(7, 0) => LAZY,
-        _ if rev >= KernelRev::new(6, 18) => FULL,
-        _ => VOLUNTARY,
-    };
-    Value::Name(model.into())
+    Value::Name(if rev >= KernelRev::new(7, 0) { LAZY } else { FULL }.into())
 }
 
 /// No CPU has anything to hear of.
