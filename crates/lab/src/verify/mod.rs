@@ -299,3 +299,36 @@ const PREEMPT: &str = "preempt";
 fn is_virtual(trace: &Memory) -> bool {
     trace.header().is_some_and(|h| h.backend == "vm")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What kernels that do not tell have, and one that does.
+    #[test]
+    fn old_kernels_in_the_machine_are_not_preemptible() {
+        let request = crate::Request {
+            policies: vec!["linux-6.12".into()],
+            ..crate::Request::new("rampup", "m1")
+        };
+        let e = request.experiments().expect("built in").remove(0);
+        let told = |value: &str| Settings([("preempt".into(), Value::Name(value.into()))].into());
+        let model = |release: &str, says: &Settings| {
+            as_in_vm(&e, release, says).settings.name("preempt").map(str::to_string)
+        };
+        assert_eq!(e.settings.name("preempt"), Some("full"));
+        for (release, expected) in [
+            ("6.1.0-50-arm64", "voluntary"),
+            ("6.12.117+deb13-arm64", "voluntary"),
+            ("6.18.5+deb14-arm64", "full"),
+        ] {
+            assert_eq!(
+                model(release, &Settings::default()).as_deref(),
+                Some(expected),
+                "{release}"
+            );
+        }
+        assert_eq!(model("6.12.117", &told("full")).as_deref(), Some("full"));
+        assert_eq!(model("7.2.13", &told("lazy")).as_deref(), Some("lazy"));
+    }
+}

@@ -199,7 +199,8 @@ impl Follower<'_, '_> {
         }
         if !more {
             for (task, from) in self.detached.drain(..).rev() {
-                k.rq(to).attach(task, from);
+                let cpu = k.m.task(task).cpu;
+                k.rq(cpu).attach(task, from);
             }
         }
     }
