@@ -111,7 +111,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let clamps = std::path::Path::new(CLAMPS).exists();
     let (job_tasks, objects) = (job.tasks.len(), Objects::new(&job.objects));
-    let cgroups = Cgroups::create(&job.groups).map_err(io::Error::other)?;
+    let cgroups = Cgroups::create(&job).map_err(io::Error::other)?;
     let shared: &Shared = Box::leak(Box::new(Shared {
         job,
         speeds,
@@ -125,7 +125,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         forks: Mutex::default(),
     }));
     let job = &shared.job;
-    sys::set_affinity([job.first_cpu])
+    go(shared, &[job.first_cpu])
         .map_err(|e| io::Error::new(e.kind(), format!("first CPU {}: {e}", job.first_cpu)))?;
     own(shared)?;
     // The code that creates threads is then in memory and not read in when time counts.
@@ -133,7 +133,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let trace =
         |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
-    visit(job)?;
+    visit(shared)?;
     mark_frequencies(shared);
     if let Some(t) = &shared.tracer {
         t.end_of_before();
@@ -173,6 +173,14 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     Ok(Done { tracer: &shared.tracer, start, tick, pids, forks, marks, failures })
 }
 
+/// Takes the calling thread, which is in no task group, to `cpus`, and into the partition that has them.
+fn go(shared: &Shared, cpus: &[u32]) -> io::Result<()> {
+    if shared.cgroups.partitioned() {
+        shared.cgroups.enter(0, cpus)?;
+    }
+    sys::set_affinity(cpus.iter().copied())
+}
+
 /// This thread's own attributes.
 fn own(shared: &Shared) -> io::Result<()> {
     sys::set_sched(OWN, shared.clamps)?;
@@ -182,9 +190,10 @@ fn own(shared: &Shared) -> io::Result<()> {
 /// Wakes up on each CPU in turn, and on the first CPU last: that brings each one's signals up to
 /// date, and so into the trace. A governor looks at a frequency when its CPU does something: what
 /// booting has left high falls now, and not at time 0, where it would begin a rate limit.
-fn visit(job: &Job) -> io::Result<()> {
+fn visit(shared: &Shared) -> io::Result<()> {
+    let job = &shared.job;
     let at = |cpu: u32| {
-        sys::set_affinity([cpu])?;
+        go(shared, &[cpu])?;
         sys::sleep_until(sys::mono() + BETWEEN_VISITS);
         Ok::<_, io::Error>(())
     };
@@ -242,7 +251,7 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
     attrs.take(&task.attr);
     let named = |e: io::Error| io::Error::new(e.kind(), format!("task {}: {e}", task.comm));
     if !first {
-        sys::set_affinity(attrs.cpus(job)).map_err(named)?;
+        go(shared, &attrs.cpus(job)).map_err(named)?;
     }
     let clamps = shared.clamps || attrs.clamped();
     if !matches!(attrs.inherited().policy, Policy::Other { .. } | Policy::Batch { .. }) {
@@ -258,7 +267,7 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
         .spawn(move || live(shared, index, first, attrs))
         .map_err(named)?;
     own(shared)?;
-    match sys::set_affinity([job.first_cpu]) {
+    match go(shared, &[job.first_cpu]) {
         // It may be offline; the kernel has put this thread elsewhere then.
         Err(_) if !job.hotplug.is_empty() => Ok(()),
         done => done,
@@ -268,11 +277,13 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
 /// A task's life.
 fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attributes) {
     let task = &shared.job.tasks[index];
-    if first && let Err(e) = sys::set_affinity(attrs.cpus(&shared.job)) {
+    let cpus = attrs.cpus(&shared.job);
+    if first && let Err(e) = go(shared, &cpus) {
         return fail(shared, task, &format!("affinity: {e}"));
     }
-    let group = task.attr.group.filter(|group| *group != 0);
-    if let Some(Err(e)) = group.map(|group| shared.cgroups.enter(group)) {
+    if attrs.group != 0
+        && let Err(e) = attrs.enter(shared)
+    {
         return fail(shared, task, &format!("task group: {e}"));
     }
     if attrs.inherited() != attrs.sched
@@ -421,6 +432,8 @@ fn fork_name(comm: &str, nth: u32) -> String {
 #[derive(Clone, Debug, Default)]
 struct Attributes {
     cpus: Option<Vec<u32>>,
+    /// Task group, 0: none.
+    group: u32,
     sched: Sched,
 }
 
@@ -435,6 +448,7 @@ impl Attributes {
         if attr.cpus.is_some() {
             self.cpus.clone_from(&attr.cpus);
         }
+        self.group = attr.group.unwrap_or(self.group);
         (self.sched != before, attr.cpus.is_some())
     }
 
@@ -445,8 +459,19 @@ impl Attributes {
             sys::set_sched(self.sched, shared.clamps || self.clamped())?;
             ask_for_slack(&shared.job)?;
         }
-        attr.group.map_or(Ok(()), |group| shared.cgroups.enter(group))?;
-        if affinity { sys::set_affinity(self.cpus(&shared.job)) } else { Ok(()) }
+        let partitioned = shared.cgroups.partitioned();
+        if attr.group.is_some() || (affinity && partitioned) {
+            self.enter(shared)?;
+        }
+        if affinity && !partitioned { sys::set_affinity(self.cpus(&shared.job)) } else { Ok(()) }
+    }
+
+    /// Takes the calling thread to its group, or to the partition of its CPUs.
+    fn enter(&self, shared: &Shared) -> io::Result<()> {
+        let cpus = self.cpus(&shared.job);
+        shared.cgroups.enter(self.group, &cpus)?;
+        // Up to 6.1 a thread that enters a cpuset has all its CPUs, whatever it asked for before.
+        if shared.cgroups.partitioned() { sys::set_affinity(cpus) } else { Ok(()) }
     }
 
     /// What a new thread inherits. None is created as a deadline task; and whoever creates idle threads is idle
@@ -478,8 +503,13 @@ pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
     // Its siblings for all tasks begin alike.
     let system = || job.set.iter().any(|(path, _)| path.starts_with(CLAMPS));
     let wanted = tasks() || groups() || system();
-    (wanted && !std::path::Path::new(CLAMPS).exists())
-        .then_some("utilisation clamps (CONFIG_UCLAMP_TASK)")
+    if wanted && !std::path::Path::new(CLAMPS).exists() {
+        return Some("utilisation clamps (CONFIG_UCLAMP_TASK)");
+    }
+    // It says where a thread may have its memory where it has cpusets.
+    let cpusets = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    (!job.partitions.is_empty() && !cpusets.contains("\nMems_allowed:"))
+        .then_some("cpusets (CONFIG_CPUSETS)")
 }
 
 /// What `job` cannot have: tasks without phases, events of objects that there are not.

@@ -129,10 +129,12 @@ fn native(job: &str, out: &str) -> Result<(), String> {
         || !job.probes.is_empty()
         || job.settle_ns > 0
         || !job.groups.is_empty()
+        || !job.partitions.is_empty()
         || !job.hotplug.is_empty()
     {
         return Err(
-            "this job changes the machine (modules, settings, probes, settling, task groups, hotplug)"
+            "this job changes the machine (modules, settings, probes, settling, task groups, partitions,
+             hotplug)"
                 .into(),
         );
     }

@@ -16,9 +16,9 @@
 //! kthread on the same CPU), the change is put at the longest gap of the chunk, which is exact
 //! to a few µs; any other change is put in the middle of the chunk, so it is off by at most
 //! 50 µs · (change of speed), without bias. What a task needs to fall asleep and wake up is
-//! charged to its next piece of work. Where several vCPUs of a machine under `-icount` are busy,
-//! they take turns of up to half a millisecond: a piece may end that much late, and the next one
-//! is that much shorter.
+//! charged to its next piece of work. Where several vCPUs of a machine under `-icount` are busy, they
+//! take turns: a piece may end late by what the others do until they give theirs up (2 µs of this work each, up to half
+//! a millisecond of other code), and the next one is that much shorter.
 //!
 //! Left out: frequencies that change while a CPU goes offline or comes back (some 20 ms), when nobody may
 //! ask for them; interrupts count as the task's own time unless the kernel accounts for them.
@@ -38,8 +38,10 @@ const FULL: u64 = 1 << SHIFT;
 const SHIFT: u32 = 20;
 /// The speed is looked at this often.
 const CHUNK: u64 = 100_000;
-/// Rounds of [`burn`] between two turns: some 20 µs under QEMU.
-const TURN: u32 = 2_000;
+/// Rounds of [`burn`] between two turns: some 2 µs under QEMU, so that few µs pass on all CPUs until it is this one's again.
+/// Ten times as many had a piece of 150 µs take 81 to 227 µs beside three busy CPUs, of which a reservation of 200 µs knows
+/// nothing; and a run takes no longer on the host for it.
+const TURN: u32 = 200;
 /// For less work than this the speed is not looked at: that would take longer.
 const TINY: u64 = 5_000;
 /// At most so much of what sleeping and waking took beyond a piece of work is credited to the

@@ -17,6 +17,7 @@
 //! sleep 10000000
 //! cgroup /a 100 -1 100000000 0 0 1024 0
 //!                                   path weight quota period burst uclamp_min uclamp_max idle
+//! partition 1,2                     CPUs of an exclusive cpuset
 //! hotplug 500000000 3 0             at this time of the run CPU 3 goes offline; 1: comes back
 //! forked cc 0 1 * * * *             like `task`, and created only by `fork`
 //! end                               so that a file cut short is no job
@@ -89,6 +90,8 @@ pub struct Job {
     pub objects: Objects,
     /// Task groups, each behind the one above it; [`Attr::group`] counts from 1.
     pub groups: Vec<TaskGroup>,
+    /// CPUs of exclusive cpusets, each a root domain of its own; the others are left to the root's.
+    pub partitions: Vec<Vec<u32>>,
     /// CPUs that go offline and come back, by time.
     pub hotplug: Vec<Hotplug>,
 }
@@ -273,6 +276,9 @@ impl Job {
                 ),
             );
         }
+        for cpus in &self.partitions {
+            line(&mut s, format_args!("partition {}", cpus_text(cpus)));
+        }
         for h in &self.hotplug {
             line(&mut s, format_args!("hotplug {} {} {}", h.at.0, h.cpu.0, u8::from(h.online)));
         }
@@ -381,6 +387,9 @@ impl Job {
                 (group.uclamp_min, group.uclamp_max) = (Util(w.number()?), Util(w.number()?));
                 group.idle = w.number::<u8>()? != 0;
                 self.groups.push(group);
+            }
+            "partition" => {
+                self.partitions.push(w.cpus()?.ok_or("a partition without CPUs")?);
             }
             "taskgroup" => {
                 let group = w.number::<u32>()?;
@@ -497,14 +506,23 @@ fn attr_text(a: &Attr) -> String {
     fn or_star(v: Option<impl fmt::Display>) -> String {
         v.map_or("*".into(), |v| v.to_string())
     }
-    let cpus = a.cpus.as_ref().map(|c| c.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
     format!(
         "{} {} {} {}",
-        or_star(cpus),
+        or_star(a.cpus.as_deref().map(cpus_text)),
         or_star(a.nice),
         or_star(a.uclamp_min),
         or_star(a.uclamp_max)
     )
+}
+
+/// The cgroup of the partition of this number.
+pub fn partition_path(number: usize) -> String {
+    format!("/risetime-partition-{}", number + 1)
+}
+
+/// A list of CPUs, `0,1,4`: as a line has it, and as the kernel's files take it.
+pub fn cpus_text(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// `text` as one word: without spaces, line ends and control characters, never empty.
@@ -646,9 +664,12 @@ impl<'a> Words<'a> {
             _ => return Ok(None),
         }))
     }
+    fn cpus(&mut self) -> Result<Option<Vec<u32>>, String> {
+        self.optional(|w| w.split(',').map(|n| n.parse().ok()).collect())
+    }
     fn attr(&mut self) -> Result<Attr, String> {
         Ok(Attr {
-            cpus: self.optional(|w| w.split(',').map(|n| n.parse().ok()).collect())?,
+            cpus: self.cpus()?,
             policy: None,
             nice: self.optional(|w| w.parse().ok())?,
             uclamp_min: self.optional(|w| w.parse().ok())?,

@@ -17,6 +17,7 @@ mod guard;
 mod held;
 mod initramfs;
 mod menu;
+mod partitions;
 mod piped;
 mod plan;
 mod plug;
@@ -42,7 +43,7 @@ use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{GroupId, Instant, Span};
 use risetime_model::settings::{SKIP_MS, Value};
-use risetime_model::workload::Workload;
+use risetime_model::workload::TaskGroup;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
 use risetime_trace::{
     Backend, Event, Header, Origin, Outcome, QuotaStat, RunError, Signal, TraceSink,
@@ -405,7 +406,7 @@ fn deliver(
     });
     let rev = decisions.then_some(e.policy.kernel);
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);
-    let quotas = quotas(&e.workload, &values);
+    let quotas = quotas(&plan.job.groups, &values);
     quotas.iter().for_each(|quota| sink.event(done.end, quota));
     sink.end(done.end);
     let mut notes = vec![ran(e, &values, hz)];
@@ -434,8 +435,8 @@ fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Re
 }
 
 /// What came of each group's quota, as its `cpu.stat` says.
-fn quotas(workload: &Workload, values: &BTreeMap<String, String>) -> Vec<Event<'static>> {
-    let groups = (1..).map(GroupId).zip(&workload.groups);
+fn quotas(groups: &[TaskGroup], values: &BTreeMap<String, String>) -> Vec<Event<'static>> {
+    let groups = (1..).map(GroupId).zip(groups);
     let told = groups.filter_map(|(group, of)| {
         let text = values.get(&plan::quota_stat(of)?)?;
         let number = |key: &str| {

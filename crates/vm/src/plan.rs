@@ -14,7 +14,7 @@
 //! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
 //! nobody tells the guest (another boot parameter), is an error unless its value is the neutral one.
 
-use crate::probes;
+use crate::{partitions, probes};
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
 use risetime_kernel::dl_server::SERVER_PERIOD;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
@@ -76,6 +76,7 @@ pub(crate) fn plan(
     let uclamp = e.uclamp()?;
     let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
+    let (partitions, groups) = partitions::in_guest(&workload, first_cpu, &e.platform)?;
     let mut settings = Vec::new();
     let mut job = Job {
         duration_ns: e.duration.0,
@@ -89,12 +90,13 @@ pub(crate) fn plan(
         cpus: e.platform.cpus().map(|c| cpu(&e.platform, c)).collect(),
         modules: modules_for(&governor, modules),
         set: Vec::new(),
-        read: [reads(&e.platform), quota_stats(&e.workload)].concat(),
+        read: [reads(&e.platform), groups.iter().filter_map(quota_stat).collect()].concat(),
         probes: probes::probes(&workload, decisions, e.policy.kernel),
         kprobes: decisions,
         events: probes::events(&workload, decisions),
         hotplug: workload.hotplug.iter().map(|h| Hotplug { place: (0, 0), ..*h }).collect(),
-        groups: workload.groups.clone(),
+        groups,
+        partitions,
         tasks: workload.tasks.iter().map(|t| task(t, e, uclamp)).collect(),
         forked: workload.forked.iter().map(|t| task(t, e, uclamp)).collect(),
         objects: Objects {
@@ -316,10 +318,6 @@ pub(crate) fn quota_stat(group: &TaskGroup) -> Option<String> {
     group.quota.map(|_| format!("/sys/fs/cgroup{}/cpu.stat", group.path))
 }
 
-fn quota_stats(workload: &Workload) -> Vec<String> {
-    workload.groups.iter().filter_map(quota_stat).collect()
-}
-
 /// What is read back of any machine.
 fn reads(platform: &Platform) -> Vec<String> {
     let mut paths = vec![ENERGY_MODEL.to_string(), FEATURES.to_string()];
@@ -361,10 +359,6 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
 
 /// Errors: a task asks for what only the simulator has.
 fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
-    if !workload.partitions.is_empty() {
-        let what = "`global.partitions`: the agent makes no cpusets yet";
-        return Err(InputError::new(&workload.name, what).hint("run it with --backend sim"));
-    }
     if let Some(group) = workload.groups.iter().find(|g| g.rt_runtime.is_some()) {
         let what =
             "`rt_runtime_us` is of the series on real-time groups (HCBS), no stock kernel has it";

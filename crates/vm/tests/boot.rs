@@ -1,7 +1,7 @@
 //! A real kernel, booted: needs `make vm`. Bands are wide enough for every kernel since 6.12;
 //! nothing here is a figure of one version.
 //!
-//! Six boots, and no other test has any: what a boot costs is most of what the tests take. How the
+//! Seven boots, and no other test has any: what a boot costs is most of what the tests take. How the
 //! simulator compares with a real kernel is judged by recordings (`crates/lab/tests/recorded.rs`).
 
 use risetime_kernel::KernelRev;
@@ -245,6 +245,50 @@ fn jobs_are_those_of_the_scheduler(trace: &Memory) {
         assert!(first > -2_000 && last < 1_000_000, "task {task}: {late:?}");
         assert!(late[late.len() * 75 / 100] < 40_000, "task {task}: {late:?}");
     }
+}
+
+/// Partitions become exclusive cpusets: a deadline is admitted by the CPUs of one, of which no other task runs on any. Where all
+/// CPUs are busy, work takes as long as it is asked for, so that a reservation with little to spare is enough.
+#[test]
+fn real_kernel_partitions_keep_deadlines_apart_and_small_budgets_are_kept_to() {
+    let text = r#"{"global": {"partitions": [[2], [1, 3]]},
+        "tasks": {"small": {"policy": "SCHED_DEADLINE", "dl-runtime": 180, "dl-period": 1000, "cpus": [2],
+                "loop": -1, "run": 150, "timer": {"ref": "unique", "period": 1000, "mode": "absolute"}},
+            "wide": {"policy": "SCHED_DEADLINE", "dl-runtime": 18500, "dl-period": 20000, "cpus": [1, 3],
+                "loop": -1, "run": 18000, "timer": {"ref": "unique", "period": 20000, "mode": "absolute"}},
+            "there": {"cpus": [3], "loop": -1, "run": 1000},
+            "busy": {"cpus": [0], "loop": -1, "run": 1000}}}"#;
+    let workload = Arc::new(Workload::parse(text, "partitions").unwrap());
+    let e = Experiment { workload, ..experiment("rpi4", "+governor=performance", 1) };
+    let (trace, _) = run(&e);
+    let mut ran = [const { Vec::new() }; 4];
+    let (mut since, mut job, mut jobs) = (Instant(0), Span(0), Vec::new());
+    for (at, event) in trace.events() {
+        let Event::Switch { cpu, prev, next } = event else { continue };
+        if let Some(next) = next.filter(|task| task.index() < 4) {
+            ran[next.index()].push(cpu.0);
+            if next.0 == 0 {
+                since = *at;
+            }
+        }
+        if let Some((_, how)) = prev.filter(|(task, _)| task.0 == 0) {
+            job = Span(job.0 + at.since(since).0);
+            if how == SwitchOut::Sleeping {
+                jobs.push(std::mem::take(&mut job).0 / 1000);
+            }
+        }
+    }
+    ran.iter_mut().for_each(|cpus| {
+        cpus.sort_unstable();
+        cpus.dedup();
+    });
+    assert_eq!((&ran[0], &ran[2], &ran[3]), (&vec![2], &vec![3], &vec![0]));
+    assert!(ran[1].iter().all(|cpu| [1, 3].contains(cpu)), "{:?}", ran[1]);
+    // 150 µs. With turns of 20 µs, not 2, one in ten took more than 200.
+    jobs.sort_unstable();
+    assert!(jobs.len() > 980, "{} jobs", jobs.len());
+    let quantile = |percent: usize| jobs[jobs.len() * percent / 100];
+    assert!(quantile(97) < 200, "{:?} µs", [10, 50, 90, 97, 99].map(quantile));
 }
 
 /// A file in a directory of this test's own.

@@ -71,7 +71,7 @@ fn what_came_of_a_quota_is_read_from_its_group() {
     let stat = QuotaStat { periods: 21, throttled: 20, time, longest: None };
     let group = workload.group_paths().iter().position(|path| path == "/b").unwrap();
     let told = Event::Quota { group: GroupId(group as u32), stat };
-    assert_eq!(crate::quotas(&workload, &values), [told]);
+    assert_eq!(crate::quotas(&workload.groups, &values), [told]);
 }
 
 /// What costs time in the guest is only asked for where it is needed.
@@ -95,4 +95,50 @@ fn quotas_and_hotplug_have_events_of_their_own() {
     assert_eq!(told(&plugged), (false, true));
     let [change] = plugged.hotplug[..] else { panic!("{:?}", plugged.hotplug) };
     assert_eq!((change.at, change.cpu, change.online), (Span(7_000), CpuId(5), false));
+}
+
+/// Partitions and the groups in them, as the agent is to make them on the eight CPUs of `m1`.
+#[test]
+fn partitions_become_cpusets_and_leave_the_root_a_cpu() {
+    let made = |partitions: &str, groups: &str, tasks: &str| {
+        let global = format!(r#""global": {{"partitions": {partitions}}}"#);
+        let text = format!(r#"{{{global}, "taskgroups": {{{groups}}}, "tasks": {{{tasks}}}}}"#);
+        let workload = Arc::new(Workload::parse(&text, "w").unwrap());
+        let job = planned(&Experiment { workload, ..experiment("linux-7.2") }, &[])?.job;
+        assert_eq!(risetime_job::job::Job::parse(&job.to_text()).unwrap(), job);
+        let paths: Vec<String> = job.groups.iter().map(|g| g.path.clone()).collect();
+        let quota = job.read.iter().find(|path| path.ends_with("/cpu.stat")).cloned();
+        Ok::<_, InputError>((job.partitions, paths.join(" "), quota.unwrap_or_default()))
+    };
+    let task = |name: &str, cpus: &str, group: &str| {
+        let group =
+            if group.is_empty() { String::new() } else { format!(r#""taskgroup": "{group}","#) };
+        format!(r#""{name}": {{"cpus": {cpus}, {group} "run": 5, "sleep": 5}}"#)
+    };
+    let none = || (String::new(), String::new());
+    let (a, b) = (task("a", "[1]", ""), task("b", "[4, 5]", ""));
+    let found = made("[[1], [5, 4]]", "", &format!("{a}, {b}")).unwrap();
+    assert_eq!(found, (vec![vec![1], vec![4, 5]], none().0, none().1));
+    // Every CPU is in one: where the first task begins is what the root is left with.
+    let every = "[[0, 2, 3], [1], [4, 5], [6, 7]]";
+    let found = made(every, "", &format!("{a}, {b}")).unwrap().0;
+    assert_eq!(found, [vec![0, 2, 3], vec![4, 5], vec![6, 7]]);
+    let found = made(every, "", &format!("{b}, {a}")).unwrap().0;
+    assert_eq!(found, [vec![0, 2, 3], vec![1], vec![6, 7]]);
+    assert!(made("[[0, 1, 2, 3, 4, 5, 6, 7]]", "", &a).unwrap().0.is_empty());
+    // A group lies where its tasks are.
+    let groups = r#""/g": {"quota_us": 5000}, "/g/h": {}, "/o": {}"#;
+    let (inner, other) = (task("i", "[4]", "/g/h"), task("o", "[0]", "/o"));
+    let found = made("[[1], [4, 5]]", groups, &format!("{a}, {inner}, {other}")).unwrap();
+    let within = "/risetime-partition-2/g";
+    assert_eq!(found.1, format!("{within} {within}/h /o"));
+    assert_eq!(found.2, format!("/sys/fs/cgroup{within}/cpu.stat"));
+    let both = format!("{}, {}", task("x", "[1]", "/g"), inner);
+    let wrong = made("[[1], [4, 5]]", groups, &both).unwrap_err().to_string();
+    assert!(wrong.contains("task group `/g`: has tasks of several `partitions`"), "{wrong}");
+    let text = r#"{"global": {"partitions": [[1]], "hotplug": [{"at_us": 7, "cpu": 5, "online": 0}]},
+        "tasks": {"t": {"cpus": [1], "run": 5}}}"#;
+    let workload = Arc::new(Workload::parse(text, "w").unwrap());
+    let wrong = planned(&Experiment { workload, ..experiment("linux-7.2") }, &[]).unwrap_err();
+    assert!(wrong.to_string().contains("not beside `partitions`"), "{wrong}");
 }
