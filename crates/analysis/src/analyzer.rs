@@ -14,12 +14,13 @@
 
 use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
-use crate::latency::Groups;
+use crate::latency::{Groups, group_name};
+use crate::lead::{is_called, of_most_work};
 use crate::lost::{ONE, State};
 use crate::machine::{Machine, kinds, ms};
 use crate::result::Wakes;
 use crate::result::{
-    Burst, Migration, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
+    Burst, Migration, Piece, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
 };
 use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, News, Task};
@@ -38,6 +39,8 @@ pub struct Options {
     pub timeline: bool,
     /// Further levels of util_avg to watch, besides 450 and 1000.
     pub levels: Vec<u64>,
+    /// The task that is to lead, or tasks: by name, that of its instances, or a pattern with `*` and `?`.
+    pub about: Option<String>,
     /// A stretch of a task's program to look for.
     pub stretch: Option<(TaskId, Stretch)>,
     /// What is to be listed one by one ([`RunResult::pieces`]).
@@ -89,7 +92,7 @@ impl<'a> Analyzer<'a> {
     pub fn finish(self) -> (RunResult, Option<Timeline>) {
         match self.run {
             Some(run) => run.finish(),
-            None => (empty_result(), None),
+            None => (RunResult::empty(), None),
         }
     }
 }
@@ -126,8 +129,12 @@ struct Run<'a> {
     ids: Ids,
     /// The workload's tasks, in order of creation.
     tasks: Vec<Task>,
-    /// Which of them leads ([`RunResult::lead`]), and the place of its jobs among the header's; `None`: none is declared.
-    lead: (usize, Option<usize>),
+    /// Of those that begin a declared job the one that leads, and the place of its jobs among the header's.
+    lead: Option<(usize, usize)>,
+    /// Who is to lead, if somebody is.
+    about: Option<String>,
+    /// Those whose curves are kept, as they may be the one to lead.
+    drawn: Vec<usize>,
     unknown_cpus: u64,
     /// What begins before is not counted, of jobs, activations and wakeups; and whether it is past.
     from: u64,
@@ -139,7 +146,7 @@ struct Run<'a> {
     /// How often tasks, and CPUs, were woken.
     wakes: (u64, u64),
     /// The task whose activations are listed, and these: where each began, and its ns.
-    activations: Option<(TaskId, Vec<(u64, u64)>)>,
+    activations: Option<(TaskId, Vec<(Piece, u64)>)>,
 }
 
 impl<'a> Run<'a> {
@@ -176,7 +183,9 @@ impl<'a> Run<'a> {
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
-            lead: (0, None),
+            lead: None,
+            about: options.about.clone(),
+            drawn: Vec::new(),
             unknown_cpus: 0,
             from,
             counts: from == 0,
@@ -329,7 +338,7 @@ impl<'a> Run<'a> {
             self.ids.set(id, NOBODY);
             return;
         }
-        let leads = self.leads(id, comm);
+        let leads = self.may_lead(id, comm);
         let curves = self.timeline && leads;
         let s_max = self.machine.snap(max_speed);
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
@@ -338,22 +347,41 @@ impl<'a> Run<'a> {
         task.group = self.latency.of(comm, taskgroup);
         let wanted = self.stretch.filter(|(of, _)| *of == id);
         task.watch = wanted.map(|(_, stretch)| Box::new(Watch::new(stretch, now)));
-        self.ids.set(id, self.tasks.len() as u32);
+        let index = self.tasks.len();
+        self.ids.set(id, index as u32);
         self.tasks.push(task);
         if curves {
-            self.begin_freq_curves();
+            self.drawn.push(index);
+            self.begin_freq_curves(index);
         }
     }
 
-    /// Whether the next task, of this id and name, is the one to lead so far.
-    fn leads(&mut self, id: TaskId, comm: &str) -> bool {
+    /// Whether the next task, of this id and name, may be the one that leads.
+    fn may_lead(&mut self, id: TaskId, comm: &str) -> bool {
         let own = |spec: &JobSpec| spec.tasks.first() == Some(&id.0) && is_declared(spec, comm);
         let declared = self.header.jobs.iter().position(own);
-        let before = declared.is_some_and(|own| self.lead.1.is_none_or(|lead| own < lead));
-        if before {
-            self.lead = (self.tasks.len(), declared);
+        if let Some(own) = declared.filter(|own| self.lead.is_none_or(|(_, lead)| *own < lead)) {
+            self.lead = Some((self.tasks.len(), own));
         }
-        before || self.tasks.is_empty()
+        if let Some(about) = &self.about {
+            return is_called(comm, about) && self.drawn.len() < DRAWN;
+        }
+        // Of a name only the first may: those of one name are in one group.
+        let first = || self.tasks.iter().all(|t| group_name(&t.comm) != group_name(comm));
+        match self.lead {
+            Some((lead, _)) => lead == self.tasks.len(),
+            None => self.drawn.len() < DRAWN && first(),
+        }
+    }
+
+    /// The task that leads.
+    fn leading(&self) -> usize {
+        if let (None, Some((lead, _))) = (&self.about, self.lead) {
+            return lead;
+        }
+        let work = |t: &Task| t.whole.work(&self.machine);
+        let tasks = self.tasks.iter().map(|t| (t.comm.as_str(), work(t)));
+        of_most_work(tasks, self.about.as_deref())
     }
 
     fn wakeup(&mut self, id: TaskId, cpu: CpuId, why: Why) {
@@ -364,8 +392,8 @@ impl<'a> Run<'a> {
         self.account(index);
         let new_burst = self.tasks[index].wake(now, &self.levels);
         self.moves(index, cpu, why.as_str());
-        if new_burst && index == self.lead.0 {
-            self.begin_freq_curves();
+        if new_burst && self.drawn.contains(&index) {
+            self.begin_freq_curves(index);
         }
     }
 
@@ -421,11 +449,11 @@ impl<'a> Run<'a> {
             let t = &mut self.tasks[index];
             let over = t.awake_for(now).filter(|_| how != SwitchOut::Preempted);
             let counted = over.filter(|ns| now - ns >= self.from);
-            let group = t.group;
+            let (group, longer) = (t.group, t.longer_awake());
             if let (Some((task, all)), Some(ns)) = (&mut self.activations, over)
                 && *task == id
             {
-                all.push((t.woke_at(), ns));
+                all.push((Piece { instance: 0, number: t.woke_at() }, ns));
             }
             match how {
                 SwitchOut::Preempted => t.doing = Doing::Waits,
@@ -433,7 +461,7 @@ impl<'a> Run<'a> {
                 SwitchOut::Exited => t.exit(now),
             }
             if let Some(ns) = counted {
-                self.latency.took(group, ns);
+                self.latency.took(group, ns, longer);
             }
             self.tell(index);
         }
@@ -450,8 +478,8 @@ impl<'a> Run<'a> {
                 t.doing = Doing::Runs(cpu);
                 t.first_ran.get_or_insert(now);
             }
-            if new_burst && index == self.lead.0 {
-                self.begin_freq_curves();
+            if new_burst && self.drawn.contains(&index) {
+                self.begin_freq_curves(index);
             }
         }
     }
@@ -472,10 +500,8 @@ impl<'a> Run<'a> {
         let d = self.machine.domain_of(cpu);
         self.account_domain(d);
         self.machine.set_freq(d, freq, now);
-        if self.timeline
-            && let Some(t) = self.tasks.get_mut(self.lead.0)
-        {
-            for f in t.figures() {
+        for index in &self.drawn {
+            for f in self.tasks[*index].figures() {
                 if let Some(curve) = f.curves.as_mut().and_then(|c| c.freq.get_mut(d)) {
                     curve.step(now, freq.0);
                 }
@@ -497,13 +523,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Starts the frequency curves of the leading task's present burst.
-    fn begin_freq_curves(&mut self) {
+    /// Starts the frequency curves of this task's present burst.
+    fn begin_freq_curves(&mut self, index: usize) {
         let now = self.now;
-        let Some(t) = self.tasks.get_mut(self.lead.0) else {
-            return;
-        };
-        for f in t.figures().filter(|f| f.t0 == now) {
+        for f in self.tasks[index].figures().filter(|f| f.t0 == now) {
             let Some(curves) = &mut f.curves else {
                 continue;
             };
@@ -549,7 +572,8 @@ impl<'a> Run<'a> {
     fn spent(&mut self, id: TaskId) {
         if let Some(index) = self.ids.get(id) {
             self.account(index);
-            self.jobs.spent(id, self.tasks[index].energy(&self.machine));
+            let task = &self.tasks[index];
+            self.jobs.spent(id, task.energy(&self.machine), task.longer());
         }
     }
 
@@ -558,7 +582,7 @@ impl<'a> Run<'a> {
         for index in 0..self.tasks.len() {
             self.account(index);
             let t = &self.tasks[index];
-            self.jobs.spent(t.id, t.energy(&self.machine));
+            self.jobs.spent(t.id, t.energy(&self.machine), t.longer());
             if t.first_ran.is_none() {
                 self.jobs.waits(t.id, t.created);
             }
@@ -581,6 +605,7 @@ impl<'a> Run<'a> {
             t.finish(end, &self.levels);
         }
         (0..self.tasks.len()).for_each(|index| self.tell(index));
+        let lead = self.leading();
         let names: HashMap<TaskId, &str> =
             self.tasks.iter().map(|t| (t.id, t.comm.as_str())).collect();
         let work: u128 = self.tasks.iter().map(|t| t.whole.work(&self.machine)).sum();
@@ -606,7 +631,7 @@ impl<'a> Run<'a> {
             }
             let (result, curves) =
                 task_result(&mut t, (end, told), &self.levels, &self.machine, &mut notes);
-            timeline = timeline.or(curves.filter(|_| index == self.lead.0));
+            timeline = timeline.or(curves.filter(|_| index == lead));
             tasks.push(result);
         }
         if let Some(timeline) = &mut timeline {
@@ -626,7 +651,7 @@ impl<'a> Run<'a> {
             settings: self.header.settings,
             end_ms: ms(end),
             tasks,
-            lead: self.lead.0,
+            lead,
             cpus,
             latency,
             waits,
@@ -648,6 +673,9 @@ impl<'a> Run<'a> {
         (result, timeline)
     }
 }
+
+/// Curves of at most so many tasks are kept until it is known which of them leads.
+const DRAWN: usize = 64;
 
 /// How much of the start is left out.
 fn skipped(header: &Header) -> Span {
@@ -722,37 +750,6 @@ fn used_up(q: &Quota) -> Option<String> {
             q.group, q.throttled, q.periods, q.throttled_ms, longest.unwrap_or_default()
         )
     })
-}
-
-fn empty_result() -> RunResult {
-    RunResult {
-        policy: String::new(),
-        backend: "",
-        platform: String::new(),
-        workload: String::new(),
-        kernel_release: String::new(),
-        seed: 0,
-        phase: Span(0),
-        settings: Default::default(),
-        end_ms: 0.0,
-        tasks: Vec::new(),
-        lead: 0,
-        cpus: Vec::new(),
-        latency: Vec::new(),
-        waits: Vec::new(),
-        wakes: Wakes::default(),
-        work_ms: 0.0,
-        exited: (0, 0),
-        makespan_ms: None,
-        jobs: Vec::new(),
-        quotas: Vec::new(),
-        heat: Vec::new(),
-        cooling: Vec::new(),
-        pieces: Vec::new(),
-        energy_mj: None,
-        notes: vec!["the trace has no header".to_owned()],
-        cautions: Vec::new(),
-    }
 }
 
 /// The CPU that an event is about, where a wrong one could do harm.

@@ -159,11 +159,12 @@ pub fn shown(run: &RunResult) -> Vec<Figure> {
 pub fn of_metric(metric: &Metric) -> Figure {
     let name = metric.name.rsplit('.').next().unwrap_or(&metric.name);
     let (of, rank) = name.split_once('_').unwrap_or((name, ""));
+    let rank = rank.strip_prefix("longer_").unwrap_or(rank);
     let tail = matches!(rank, "p90" | "p95" | "p99" | "p99_9" | "max");
     match of {
         "activation" if tail => Activations,
         "wakeup" if tail => Wakeups,
-        "response" | "lateness" if tail => Responses,
+        "response" | "lateness" | "longer" if tail => Responses,
         "migrations" => Migrations,
         "energy" => Energy,
         _ => Speed,

@@ -87,6 +87,8 @@ pub(crate) struct Sums {
     /// Running, by the [key](Place::key) of where.
     run: Times,
     wait: u64,
+    /// How much longer it took than at full speed, by state.
+    longer: Debt,
     /// Changes of CPU by capacity (its place among all) and reason.
     moves: Vec<((usize, usize, &'static str), u64)>,
 }
@@ -95,12 +97,14 @@ impl Sums {
     fn clear(&mut self) {
         self.run.clear();
         self.wait = 0;
+        self.longer = Debt::default();
         self.moves.clear();
     }
 
     pub(crate) fn absorb(&mut self, other: &Sums) {
         self.run.absorb(&other.run);
         self.wait += other.wait;
+        self.longer.absorb(&other.longer);
         other.moves.iter().for_each(|(what, n)| self.moved(*what, *n));
     }
 
@@ -147,6 +151,8 @@ impl Sums {
             running_ms: ms(self.running()),
             wait_ms: ms(self.wait),
             work_ms: self.work(machine) as f64 / ONE as f64 / 1e6,
+            longer_ms: self.longer.ms(),
+            longer: self.longer.parts(),
             energy_mj: self.energy(machine).map(femto_to_milli),
             running,
             migrations: by,
@@ -179,7 +185,12 @@ struct Reached {
 pub(crate) struct Figures {
     pub(crate) t0: u64,
     pub(crate) running: u64,
+    /// Running and waiting.
+    awake: u64,
+    /// Until t1.
     debt: Debt,
+    /// From then on.
+    later: Debt,
     full: FullSpeed,
     t1: Option<u64>,
     end: u64,
@@ -212,8 +223,8 @@ impl Figures {
     /// Begins a burst at `t0`, keeping the memory of the one that was here.
     pub(crate) fn restart(&mut self, t0: u64) {
         self.t0 = t0;
-        self.running = 0;
-        self.debt = Debt::default();
+        (self.running, self.awake) = (0, 0);
+        (self.debt, self.later) = (Debt::default(), Debt::default());
         self.full = FullSpeed::default();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
         self.stretch = Stretch::default();
@@ -235,19 +246,27 @@ impl Figures {
     /// Adds a piece of the burst itself, to be given to [`add`](Self::add) as well.
     #[inline]
     pub(crate) fn add_to_burst(&mut self, p: &Piece) {
+        self.awake += p.dt;
         if let Some(place) = &p.place {
             self.running += p.dt;
             if self.t1.is_none() {
                 let piece = (p.from, p.dt);
                 let full = self.full.run(piece, place.speed, p.s_max, p.tick, &self.debt);
                 if let Some((t1, debt)) = full {
+                    self.later = self.debt.since(&debt);
                     (self.t1, self.debt) = (Some(t1), debt);
                 }
             }
         }
-        if self.t1.is_none() {
-            self.debt.add(p.dt, p.place.as_ref(), p.s_max);
-        }
+        let debt = if self.t1.is_none() { &mut self.debt } else { &mut self.later };
+        debt.add(p.dt, p.place.as_ref(), p.s_max);
+    }
+
+    /// How much longer all of it took than at full speed.
+    fn longer(&self) -> Debt {
+        let mut all = self.debt;
+        all.absorb(&self.later);
+        all
     }
 
     /// Adds a piece of time to what [`add_to_burst`](Self::add_to_burst) leaves out.
@@ -303,10 +322,11 @@ impl Figures {
         }
     }
 
-    /// Forgets what util came to after the burst's end.
+    /// Forgets what util came to after the burst's end, and brings the sums up to there.
     pub(crate) fn cut(&mut self) {
         let within = self.util.0.partition_point(|at| *at <= self.end);
         self.util.0.truncate(within);
+        self.sums.longer = self.longer();
     }
 
     /// The curve of what [`had_util`](Self::had_util) is told.
@@ -343,6 +363,8 @@ impl Figures {
             end_ms: ms(self.end),
             ended_by: self.ended_by.unwrap_or(EndedBy::RunEnd),
             running_ms: ms(self.running),
+            took_ms: ms(self.awake),
+            longer_ms: self.longer().ms(),
             debt_ms: self.debt.ms(),
             debt_capped_ms: self.debt.capped_ms(),
         }
@@ -353,6 +375,7 @@ impl Figures {
         crate::TaskResult {
             task: Default::default(),
             comm: String::new(),
+            endless: false,
             policies: Vec::new(),
             bursts: 0,
             burst: Some(self.burst()),

@@ -46,6 +46,8 @@ pub struct Latency {
     pub unfinished: u64,
     /// How long the longest of those had taken by then; 0 if there is none.
     pub unfinished_ms: f64,
+    /// How much longer activations took than the same work at full speed.
+    pub longer: Option<Percentiles>,
     /// From each wakeup, and the creation, to first running.
     pub wakeup: Waits,
 }
@@ -120,6 +122,7 @@ pub(crate) struct Groups {
 struct Group {
     name: String,
     took: Histogram,
+    longer: Histogram,
     policy: Option<Policy>,
     /// Activations that the run's end cut off, and the longest of them.
     cut_off: (u64, u64),
@@ -165,8 +168,8 @@ impl Groups {
             None => {
                 self.names.insert(name.to_string(), self.groups.len());
                 let name = name.to_string();
-                let took = Histogram::default();
-                self.groups.push(Group { name, took, policy: None, cut_off: (0, 0) });
+                let [took, longer] = [Histogram::default(), Histogram::default()];
+                self.groups.push(Group { name, took, longer, policy: None, cut_off: (0, 0) });
                 self.groups.len() - 1
             }
         };
@@ -195,9 +198,12 @@ impl Groups {
         self.groups.get_mut(self.cells.get(cell)?.group)
     }
 
-    /// An activation of this cell took `ns`.
-    pub(crate) fn took(&mut self, cell: usize, ns: u64) {
-        self.group(cell).into_iter().for_each(|group| group.took.add(ns));
+    /// An activation of this cell took `ns`, of which `longer` is more than at full speed.
+    pub(crate) fn took(&mut self, cell: usize, ns: u64, longer: u64) {
+        if let Some(group) = self.group(cell) {
+            group.took.add(ns);
+            group.longer.add(longer);
+        }
     }
 
     /// A task of this cell has waited `ns` from its wakeup until it runs on `cpu`.
@@ -249,6 +255,7 @@ impl Groups {
                 max_ms: ms(g.took.max),
                 unfinished: g.cut_off.0,
                 unfinished_ms: ms(g.cut_off.1),
+                longer: g.longer.percentiles(),
                 wakeup: Waits::of(of),
             }
         });
@@ -440,7 +447,7 @@ mod tests {
         let (ui, bg) = (groups.of("ui-0", "/ui"), groups.of("bg", ""));
         for (cell, cpu, us) in [(ui, 0, 100), (ui, 7, 300), (bg, 1, 200)] {
             groups.waited(cell, CpuId(cpu), 1_000 * us);
-            groups.took(cell, 5_000_000);
+            groups.took(cell, 5_000_000, 1_000_000);
         }
         let fifo = groups.policy(ui, Policy::Fifo { priority: 3 });
         groups.waited(fifo, CpuId(7), 400_000);

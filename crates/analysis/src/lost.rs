@@ -118,6 +118,20 @@ impl Debt {
         self.lost[state as usize] += u128::from(dt) * u128::from(speed);
     }
 
+    /// Adds all of `other`.
+    pub(crate) fn absorb(&mut self, other: &Debt) {
+        self.lost.iter_mut().zip(other.lost).for_each(|(own, more)| *own += more);
+        self.capped += other.capped;
+    }
+
+    /// What was added to `before` to come to this.
+    pub(crate) fn since(&self, before: &Debt) -> Debt {
+        let mut more = *self;
+        more.lost.iter_mut().zip(before.lost).for_each(|(own, was)| *own -= was);
+        more.capped -= before.capped;
+        more
+    }
+
     /// ∫(1 − s) dt in ms.
     pub(crate) fn ms(&self) -> f64 {
         work_ms(self.lost.iter().sum::<u128>() as f64)

@@ -230,6 +230,7 @@ fn of(whose: &str, figures: Vec<String>) -> Vec<String> {
 fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
     let mut all = percentiles("response", j.response.as_ref(), Unit::Time);
     all.extend(percentiles("lateness", j.lateness.as_ref(), Unit::Time));
+    all.extend(percentiles("longer", j.longer.as_ref(), Unit::Time));
     all.extend(percentiles("energy", j.energy.as_ref(), Unit::Energy));
     all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
     all.push(("per_second".into(), (j.per_second, Unit::Count)));
@@ -252,7 +253,9 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
         ("max", l.max_ms),
     ];
     let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
-    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref(), Unit::Time)).collect()
+    let longer = percentiles("activation_longer", l.longer.as_ref(), Unit::Time);
+    let wakeup = percentiles("wakeup", l.wakeup.took.as_ref(), Unit::Time);
+    figures.into_iter().chain(longer).chain(wakeup).collect()
 }
 
 fn of_quota(q: &Quota) -> Vec<(String, Figure)> {
@@ -277,6 +280,7 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
         ("wait", sum(|s| s.wait_ms), Unit::Time),
         ("running", sum(|s| s.running_ms), Unit::Time),
         ("work", sum(|s| s.work_ms), Unit::Time),
+        ("longer", sum(|s| s.longer_ms), Unit::Time),
         ("migrations", sum(|s| s.moves() as f64), Unit::Count),
         ("task_energy", energy, Unit::Energy),
     ];

@@ -74,6 +74,7 @@ impl JobsPhases {
                 .collect(),
             response: quantiles(|j| j.response),
             lateness: quantiles(|j| j.lateness),
+            longer: quantiles(|j| j.longer),
             mj_per_job: Spread::of(all.iter().map(|j| j.mj_per_job)),
             energy: quantiles(|j| j.energy),
         }
@@ -110,8 +111,16 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
         |(_, t)| t.lost.iter().map(|l| (l.state, l.ms)),
         |state, ms| LostPhases { state, ms },
     );
-    lost.sort_by(|a, b| b.ms.sort_key().total_cmp(&a.ms.sort_key()));
+    let mut longer = keyed(
+        of,
+        |(_, t)| t.spent.longer.iter().map(|l| (l.state, l.ms)),
+        |state, ms| LostPhases { state, ms },
+    );
+    for parts in [&mut lost, &mut longer] {
+        parts.sort_by(|a, b| b.ms.sort_key().total_cmp(&a.ms.sort_key()));
+    }
     TaskPhases {
+        endless: tasks().any(|t| t.endless),
         comm: tasks().next().map(|t| t.comm.clone()).unwrap_or_default(),
         bursts: Spread::of(tasks().map(|t| Some(f64::from(t.bursts)))),
         ended_by: [EndedBy::FullSpeed, EndedBy::Sleep, EndedBy::Exit, EndedBy::RunEnd]
@@ -123,6 +132,8 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
             .collect(),
         t0_ms: burst(|b| b.t0_ms),
         running_ms: burst(|b| b.running_ms),
+        took_ms: burst(|b| b.took_ms),
+        longer_ms: burst(|b| b.longer_ms),
         debt_ms: burst(|b| b.debt_ms),
         debt_capped_ms: burst(|b| b.debt_capped_ms),
         perf_10_90_ms: Spread::of(tasks().map(|t| t.perf_10_90_ms)),
@@ -135,6 +146,7 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
         on_cpu,
         on_domain,
         lost,
+        longer,
     }
 }
 
@@ -287,6 +299,7 @@ mod tests {
         let task = TaskResult {
             task: Default::default(),
             comm: "t".to_owned(),
+            endless: true,
             policies: Vec::new(),
             bursts: 1,
             burst: Some(Burst {
@@ -295,6 +308,8 @@ mod tests {
                 end_ms: 1.0,
                 ended_by: if level.is_some() { EndedBy::FullSpeed } else { EndedBy::RunEnd },
                 running_ms: 1.0,
+                took_ms: 1.0,
+                longer_ms: 0.0,
                 debt_ms: phase_us as f64,
                 debt_capped_ms: 0.0,
             }),

@@ -32,7 +32,8 @@ pub struct RunResult {
     pub end_ms: f64,
     /// The workload's tasks, in order of creation (system threads are left out).
     pub tasks: Vec<TaskResult>,
-    /// Which of them a reader is told of first: the one that begins the first declared job, else the first.
+    /// Which of them a reader is told of first: the one that was asked for, else the one that begins the first declared job,
+    /// else the first of those of a name that did most work together.
     pub lead: usize,
     /// All CPUs, ascending.
     pub cpus: Vec<CpuResult>,
@@ -57,7 +58,7 @@ pub struct RunResult {
     /// What cooling took, by frequency domain, where temperatures were told.
     pub cooling: Vec<Cooling>,
     /// The [pieces](crate::Pieces) that were asked for: which, and how many ms it took.
-    pub pieces: Vec<(u64, f64)>,
+    pub pieces: Vec<(Piece, f64)>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
     pub energy_mj: Option<f64>,
     /// What was lost in the trace, and what a reader should know.
@@ -67,10 +68,51 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// That of a trace without a header.
+    pub(crate) fn empty() -> RunResult {
+        RunResult {
+            policy: String::new(),
+            backend: "",
+            platform: String::new(),
+            workload: String::new(),
+            kernel_release: String::new(),
+            seed: 0,
+            phase: Span(0),
+            settings: Default::default(),
+            end_ms: 0.0,
+            tasks: Vec::new(),
+            lead: 0,
+            cpus: Vec::new(),
+            latency: Vec::new(),
+            waits: Vec::new(),
+            wakes: Wakes::default(),
+            work_ms: 0.0,
+            exited: (0, 0),
+            makespan_ms: None,
+            jobs: Vec::new(),
+            quotas: Vec::new(),
+            heat: Vec::new(),
+            cooling: Vec::new(),
+            pieces: Vec::new(),
+            energy_mj: None,
+            notes: vec!["the trace has no header".to_owned()],
+            cautions: Vec::new(),
+        }
+    }
+
     /// The task that a reader is told of first; `None`: none ever ran.
     pub fn leading(&self) -> Option<&TaskResult> {
         self.tasks.get(self.lead)
     }
+}
+
+/// Which piece of what a task does again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Piece {
+    /// Of jobs that several instances of a task begin, whose: from 0, in the workload's order.
+    pub instance: u32,
+    /// A job's number among its instance's, or where in its program an activation begins; both ascend.
+    pub number: u64,
 }
 
 /// How often what slept was woken, each in a second of the whole run.
@@ -104,6 +146,9 @@ pub struct TaskResult {
     pub task: TaskId,
     /// Its name.
     pub comm: String,
+    /// By the workload it ends up busy for ever: how fast it becomes fast is what there is to say of it ([`Burst::debt_ms`]).
+    /// All other work is finite, and takes some time ([`Spent::longer_ms`]).
+    pub endless: bool,
     /// The scheduling policies that it ran under, with their parameters, each once, in the order of first
     /// use; empty: SCHED_OTHER all the time.
     pub policies: Vec<Policy>,
@@ -140,8 +185,12 @@ pub struct Spent {
     pub running_ms: f64,
     /// Runnable but not running.
     pub wait_ms: f64,
-    /// Work done, in ms of full speed.
+    /// Work done, in ms of full speed: how long the same takes at full speed.
     pub work_ms: f64,
+    /// How much longer it took, running and waiting: ∫(1 − s) dt, `running_ms` + `wait_ms` − `work_ms`.
+    pub longer_ms: f64,
+    /// In which state, largest first; sums up to `longer_ms`.
+    pub longer: Vec<Lost>,
     /// Energy of the CPUs while it ran; `None`: it ran where the power is unknown.
     pub energy_mj: Option<f64>,
     /// Running time at each frequency of each CPU, by (cpu, freq). On a machine of more than
@@ -152,6 +201,11 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// How long it was awake.
+    pub fn took_ms(&self) -> f64 {
+        self.running_ms + self.wait_ms
+    }
+
     /// How often it changed CPU.
     pub fn moves(&self) -> u64 {
         self.migrations.iter().map(|m| m.n).sum()
@@ -253,6 +307,10 @@ pub struct Burst {
     pub ended_by: EndedBy,
     /// Running time.
     pub running_ms: f64,
+    /// Running and waiting, to its end.
+    pub took_ms: f64,
+    /// Of that, how much longer it took than the same work at full speed.
+    pub longer_ms: f64,
     /// ∫(1 − s) dt over [t0, t1]: ms of full-speed work lost.
     pub debt_ms: f64,
     /// ∫(s_max − s) dt over [t0, t1].
@@ -439,6 +497,8 @@ pub struct JobsPhases {
     pub response: Vec<(&'static str, Spread)>,
     /// From due to done.
     pub lateness: Vec<(&'static str, Spread)>,
+    /// How much longer they took than at full speed.
+    pub longer: Vec<(&'static str, Spread)>,
     /// While its tasks ran, by jobs done.
     pub mj_per_job: Spread,
     /// Of those that are done, what each took.
@@ -450,6 +510,8 @@ pub struct JobsPhases {
 pub struct TaskPhases {
     /// Its name.
     pub comm: String,
+    /// Its work has no end.
+    pub endless: bool,
     /// Number of bursts.
     pub bursts: Spread,
     /// How [t0, t1] ended and in how many runs; endings that did not happen are left out.
@@ -459,6 +521,10 @@ pub struct TaskPhases {
     pub t0_ms: Spread,
     /// Running time of the reported burst.
     pub running_ms: Spread,
+    /// How long it was awake.
+    pub took_ms: Spread,
+    /// Of that, how much longer than the same work takes at full speed.
+    pub longer_ms: Spread,
     /// Work lost, in ms of full speed.
     pub debt_ms: Spread,
     /// Work lost against s_max, in ms of full speed.
@@ -483,6 +549,8 @@ pub struct TaskPhases {
     pub on_domain: Vec<(CpuId, Spread)>,
     /// Where the debt went, by descending median. Medians do not add up to the median debt.
     pub lost: Vec<LostPhases>,
+    /// In which state the burst took longer, likewise.
+    pub longer: Vec<LostPhases>,
 }
 
 /// When a level was reached, over start phases.

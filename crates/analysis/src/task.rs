@@ -9,7 +9,7 @@
 //! sleep would have been is not known.
 
 use crate::figures::{Figures, Levels, Piece, Sums};
-use crate::lost::Place;
+use crate::lost::{ONE, Place};
 use crate::machine::{Machine, ms};
 use crate::result::{Burst, EndedBy, Migration, Reservation, Throttled};
 use crate::stretch::{Position, Watch};
@@ -68,6 +68,9 @@ pub(crate) struct Task {
     /// When it exited.
     pub(crate) gone: Option<u64>,
     pub(crate) created: u64,
+    /// How much longer it has taken so far than at full speed, in ns on the scale of [`ONE`], and by its last wakeup.
+    longer: u128,
+    longer_at_wake: u128,
     /// What bursts that are over took.
     pub(crate) whole: Sums,
     /// Everything before is accounted.
@@ -134,6 +137,8 @@ impl Task {
             woken: Some(now),
             gone: None,
             created: now,
+            longer: 0,
+            longer_at_wake: 0,
             whole: Sums::default(),
             since: now,
             util: None,
@@ -188,6 +193,8 @@ impl Task {
         if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
             return;
         }
+        let speed = place.map_or(0, |place| place.speed);
+        self.longer += u128::from(dt) * u128::from(ONE.saturating_sub(speed));
         let piece = Piece { from, dt, place, util: self.util, s_max: self.s_max, tick };
         self.present.add_to_burst(&piece);
         if let Some(watch) = &mut self.watch {
@@ -207,6 +214,16 @@ impl Task {
     /// How long its present activation has taken; `None`: it is not awake.
     pub(crate) fn awake_for(&self, now: u64) -> Option<u64> {
         matches!(self.doing, Doing::Waits | Doing::Runs(_)).then_some(now - self.woke)
+    }
+
+    /// Of that, by how much it is longer than at full speed, in ns.
+    pub(crate) fn longer_awake(&self) -> u64 {
+        ((self.longer - self.longer_at_wake) / u128::from(ONE)) as u64
+    }
+
+    /// The same of all it did until it was last accounted, in ns on the scale of [`ONE`].
+    pub(crate) fn longer(&self) -> u128 {
+        self.longer
     }
 
     /// A number for where in its program its present activation began.
@@ -283,6 +300,7 @@ impl Task {
         };
         self.doing = Doing::Waits;
         (self.since, self.woke) = (now, now);
+        self.longer_at_wake = self.longer;
         self.woke_at = self.position;
         self.woken = Some(now);
         if let Some(watch) = &mut self.watch {

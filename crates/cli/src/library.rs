@@ -207,7 +207,9 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
             Ok((kind, found)) => {
                 warnings += found.len();
                 report += &format!("{name}: {kind}, {} warning(s)\n", found.len());
-                found.iter().for_each(|w| report += &format!("  warning: {w}\n"));
+                for w in &found {
+                    report += &format!("  warning: {}\n", w.replace('\n', "\n  "));
+                }
             }
             Err(e) => {
                 errors += 1;

@@ -39,6 +39,11 @@ fn main() -> ExitCode {
             false => help.render().to_string(),
         }),
     };
+    if let (Ok(_), (runs @ 1.., events)) = (&done, risetime_lab::both_ways()) {
+        output::note(&format!(
+            "{runs} simulation(s) made with the simulator's short ways and without: all {events} events are the same"
+        ));
+    }
     match done {
         Ok(code) => code,
         Err(failure) => failure.report(),

@@ -7,11 +7,13 @@ use crate::vm;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::metric::Unit;
-use risetime_analysis::{Lists, Options, PhaseSummary, RunResult, Timeline};
+use risetime_analysis::{
+    Jobs, Lists, Options, PhaseSummary, RunResult, Timeline, group_name, is_called,
+};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
-use risetime_lab::{PhaseRuns, Request};
-use risetime_model::{Experiment, InputError, micros};
+use risetime_lab::{PhaseRuns, Request, quoted};
+use risetime_model::{Experiment, InputError, micros, nearest};
 use risetime_report::{Told, csv, json, picture, text};
 use risetime_sim::cause::Cause;
 use risetime_sim::{Counterfactual, Simulator};
@@ -51,9 +53,12 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
     note_doubts(&experiments, &args.workload);
+    let about = self::asked(args, &experiments)?;
+    let of = Asked { args, backend: &*backend, experiments: &experiments, set: &asked.set };
+    let options = options(args, about.as_deref());
     match args.phases.or(args.repeat) {
-        Some(n) => series(args, &*backend, &experiments, &asked.set, n, &expected),
-        None => single(args, &*backend, &experiments, &asked.set, &expected),
+        Some(n) => series(&of, &options, n, &expected),
+        None => single(&of, &options, &expected),
     }
 }
 
@@ -131,26 +136,91 @@ pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
     }
 }
 
-fn options(args: &Run) -> Options {
+/// How pages show what was run.
+fn view<'a>(of: &Asked<'a>, why: &'a [String]) -> text::View<'a> {
+    let about = of.experiments.first().map_or("", |e| e.workload.about.as_str());
+    text::View { about, task: of.args.task.as_deref(), full: of.args.full, why }
+}
+
+/// The command that explains what a page of one simulated policy says, of which this is a run.
+fn why(of: &Asked<'_>, run: Option<&RunResult>) -> Vec<String> {
+    let Asked { args, experiments: [_], .. } = of else { return Vec::new() };
+    let changed = !args.without.is_empty() || !args.vary.is_empty() || args.skip.skip_ms.is_some();
+    let Some(task) = run.and_then(|run| Some((run, run.leading()?))).filter(|_| !changed) else {
+        return Vec::new();
+    };
+    let (run, task) = task;
+    if args.backend != args::Backend::Sim {
+        return Vec::new();
+    }
+    let own = |j: &&Jobs| j.tasks.iter().any(|name| *name == task.comm);
+    let job = run.jobs.iter().filter(|j| j.declared).find(own).map(|j| j.name.as_str());
+    let (name, over) = match job {
+        Some(job) => (job, " --over worst"),
+        None if task.endless => (task.comm.as_str(), ""),
+        None => (group_name(&task.comm), " --over worst"),
+    };
+    let command = request(args).command().replacen(" run ", " explain ", 1);
+    vec![command, format!("--task {}{over}", quoted(name))]
+}
+
+/// The tasks that `--task` means, as a name or a pattern; of a job the one that begins it.
+///
+/// Errors: there is none.
+fn asked(args: &Run, experiments: &[Experiment]) -> Result<Option<String>, Failure> {
+    let (Some(name), Some(e)) = (&args.task, experiments.first()) else { return Ok(None) };
+    let w = &e.workload;
+    let tasks = || w.tasks.iter().chain(&w.forked).map(|t| t.comm.as_str());
+    if tasks().any(|comm| is_called(comm, name)) {
+        return Ok(Some(name.clone()));
+    }
+    if let Some(job) = w.jobs.iter().find(|job| job.name == *name)
+        && let Some(first) = job.tasks.first().and_then(|i| w.tasks.get(*i as usize))
+    {
+        return Ok(Some(first.comm.clone()));
+    }
+    let jobs = w.jobs.iter().map(|job| job.name.as_str());
+    let mut known: Vec<&str> = tasks().map(group_name).chain(jobs).collect();
+    known.sort_unstable();
+    known.dedup();
+    let near = nearest(name, &known);
+    known.truncate(12);
+    let what = format!("there is no task or job `{name}`, the workload has {}", known.join(", "));
+    let all = || format!("`risetime show {}` has all tasks", args.workload);
+    let hint = near.map_or_else(all, |near| format!("`{near}`?"));
+    Err(InputError::new("--task", what).hint(hint).into())
+}
+
+fn options(args: &Run, about: Option<&str>) -> Options {
     Options {
-        timeline: args.format == Format::Text || args.plot.wanted(),
+        timeline: args.format == Format::Text && args.full || args.plot.wanted(),
         levels: args.levels.clone(),
+        about: about.map(String::from),
         ..Options::default()
     }
 }
 
+/// What is to be run.
+struct Asked<'a> {
+    args: &'a Run,
+    backend: &'a dyn Backend,
+    experiments: &'a [Experiment],
+    set: &'a csv::Set,
+}
+
 fn single(
-    args: &Run,
-    backend: &dyn Backend,
-    experiments: &[Experiment],
-    set: &csv::Set,
+    of: &Asked<'_>,
+    options: &Options,
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
-    let list = || Spool::new(args.format, args.bursts, args.full);
+    let Asked { args, backend, experiments, set } = *of;
+    // A page of text has all but the lists: of seconds of a server they are ten thousands of lines.
+    let listed = args.bursts || args.full && args.format != Format::Text;
+    let list = || if listed { Spool::new(args.format, args.full).map(Some) } else { Ok(None) };
     let (runs, lists): (Vec<risetime_lab::Run>, Vec<_>) = match experiments {
         [one] => {
             let mut lists = list()?;
-            (vec![alone(args, backend, one, lists.as_mut())?], vec![lists])
+            (vec![alone(of, one, options.clone(), lists.as_mut())?], vec![lists])
         }
         several => {
             let spools: Vec<Option<Spool>> =
@@ -160,7 +230,7 @@ fn single(
                 bar.at_once();
             }
             let progress = |done| bar.at(u64::from(done));
-            let options = Options { timeline: args.plot.wanted(), ..options(args) };
+            let options = Options { timeline: args.plot.wanted(), ..options.clone() };
             let runs = risetime_lab::run_each(backend, several, &options, spools, progress)?;
             runs.into_iter().unzip()
         }
@@ -168,6 +238,8 @@ fn single(
     let (results, timelines): (Vec<RunResult>, Vec<Timeline>) =
         runs.into_iter().map(|run| (run.result, run.timeline.unwrap_or_default())).unzip();
     args.plot.draw(|| picture::runs(&results.iter().zip(&timelines).collect::<Vec<_>>()))?;
+    let why = why(of, results.first());
+    let view = view(of, &why);
     let mut told = Vec::new();
     for (run, list) in results.iter().zip(lists) {
         let lines = list.map(Spool::lines).transpose()?;
@@ -178,8 +250,8 @@ fn single(
         Format::Csv => csv::runs(out, &mut told, set),
         Format::Text => {
             let page = match results.as_slice() {
-                [one] => text::run(one, &timelines[0], &output::style()),
-                several => text::compare(several, &output::style()),
+                [one] => text::run(one, &timelines[0], &view, &output::style()),
+                several => text::compare(several, &view, &output::style()),
             };
             out.write_all(page.as_bytes())?;
             for told in &mut told {
@@ -225,11 +297,12 @@ fn check<'a>(
 
 /// The only run, with its trace written to a file if that is wanted; nothing is left there if it fails.
 fn alone(
-    args: &Run,
-    backend: &dyn Backend,
+    of: &Asked<'_>,
     experiment: &Experiment,
+    options: Options,
     lists: Option<&mut Spool>,
 ) -> Result<risetime_lab::Run, Failure> {
+    let Asked { args, backend, .. } = *of;
     let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
     let lists = lists.map(|lists| lists as &mut dyn Lists);
     let (mut progress, mut nobody) = (Progress::new(args, experiment), ());
@@ -238,19 +311,13 @@ fn alone(
         None => &mut nobody,
     };
     let Some(path) = &args.perfetto else {
-        return Ok(risetime_lab::run_beside(
-            backend,
-            experiment,
-            options(args),
-            lists,
-            Some(seen),
-        )?);
+        return Ok(risetime_lab::run_beside(backend, experiment, options, lists, Some(seen))?);
     };
     let mut done = None;
     output::write_whole(path, |file| {
         let mut writer = perfetto::Writer::new(file);
         let also = Some(&mut Tee(&mut writer, seen) as &mut (dyn TraceSink + Send));
-        done = Some(risetime_lab::run_beside(backend, experiment, options(args), lists, also)?);
+        done = Some(risetime_lab::run_beside(backend, experiment, options, lists, also)?);
         writer.finish().map_err(|e| Failure::unwritten(path, &e))
     })?;
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
@@ -258,20 +325,19 @@ fn alone(
 
 /// Many runs of each experiment: `--phases` and `--repeat`.
 fn series(
-    args: &Run,
-    backend: &dyn Backend,
-    experiments: &[Experiment],
-    set: &csv::Set,
+    of: &Asked<'_>,
+    options: &Options,
     n: u32,
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
+    let Asked { args, backend, experiments, set } = *of;
     let mut all: Vec<PhaseRuns> = Vec::new();
     for experiment in experiments {
         let bar = Bar::new(u64::from(n), if args.phases.is_some() { "phases" } else { "runs" });
         if args.backend == args::Backend::Vm {
             bar.at_once();
         }
-        let options = Options { timeline: false, ..options(args) };
+        let options = Options { timeline: false, ..options.clone() };
         let progress = |k| bar.at(u64::from(k));
         all.push(match args.phases {
             Some(_) => risetime_lab::run_phases(backend, experiment, n, &options, progress)?,
@@ -282,25 +348,28 @@ fn series(
         all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
     let policies = experiments.iter().zip(&all).map(|(e, p)| (e.policy.name.as_str(), &p.summary));
     let policies: Vec<_> = policies.collect();
+    let why = why(of, all.first().and_then(|phases| phases.runs.first()));
+    let view = view(of, &why);
     let told = |run| Told { run, listed: None };
     let mut told: Vec<Told<'_>> = all.iter().flat_map(|p| &p.runs).map(told).collect();
     output::stream(|out| match args.format {
         Format::Json => json::phases(out, &mut told, &policies),
         Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text => out.write_all(page(args, &columns).as_bytes()),
+        Format::Text => out.write_all(page(args, &columns, &view).as_bytes()),
     })?;
     check(expected, all.iter().flat_map(|p| &p.runs))
 }
 
-fn page(args: &Run, columns: &[(&[RunResult], &PhaseSummary)]) -> String {
+fn page(args: &Run, columns: &[(&[RunResult], &PhaseSummary)], view: &text::View<'_>) -> String {
     let style = output::style();
     let each = || columns.iter().map(|(runs, summary)| (runs, summary));
     match columns {
-        [(runs, summary)] => text::phases(runs, summary, args.every_phase, &style),
-        several if !args.every_phase => text::compare_phases(several, &style),
+        [(runs, summary)] => text::phases(runs, summary, args.every_phase, view, &style),
+        several if !args.every_phase => text::compare_phases(several, view, &style),
         several => {
-            let pages = each().map(|(runs, summary)| text::phases(runs, summary, true, &style));
-            text::compare_phases(several, &style) + &pages.collect::<String>()
+            let pages =
+                each().map(|(runs, summary)| text::phases(runs, summary, true, view, &style));
+            text::compare_phases(several, view, &style) + &pages.collect::<String>()
         }
     }
 }

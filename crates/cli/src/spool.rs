@@ -18,13 +18,10 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// `None`: nothing is to be listed.
-    pub(crate) fn new(format: Format, bursts: bool, full: bool) -> Result<Option<Spool>, Failure> {
-        if !bursts && !full {
-            return Ok(None);
-        }
+    /// An empty list; of bursts alone, or also of changes of CPU.
+    pub(crate) fn new(format: Format, migrations: bool) -> Result<Spool, Failure> {
         let file = tempfile::tempfile().map_err(|e| failure(&e))?;
-        Ok(Some(Spool { lines: BufWriter::new(file), format, migrations: full, failed: None }))
+        Ok(Spool { lines: BufWriter::new(file), format, migrations, failed: None })
     }
 
     /// What was listed, in order.

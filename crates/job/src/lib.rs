@@ -31,6 +31,20 @@ pub struct Task<A> {
     pub stage: Stage,
 }
 
+impl<A> Task<A> {
+    /// Whether it ends up in a loop without end in which it neither sleeps nor waits for others: its work is never done. That
+    /// somebody holds a mutex that it wants is no wait of its own.
+    pub fn is_endless(&self) -> bool {
+        let busy = |phases: &[Phase<A>]| {
+            !phases.iter().flat_map(|phase| &phase.events).any(Event::sleeps_or_waits)
+        };
+        match self.phases.iter().find(|phase| phase.repeat == Repeat::Forever) {
+            Some(phase) => busy(std::slice::from_ref(phase)),
+            None => self.repeat == Repeat::Forever && busy(&self.phases),
+        }
+    }
+}
+
 /// A scheduling policy with its parameters, such as the kernel accepts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -287,6 +301,16 @@ impl Event {
             | Event::Broadcast(_)
             | Event::SemPost(_)
             | Event::Fork(_) => false,
+        }
+    }
+
+    /// Whether a task sleeps there, or waits for what another does.
+    pub const fn sleeps_or_waits(&self) -> bool {
+        match self {
+            Event::Sleep(t) => t.0 > 0,
+            Event::Timer { period, .. } => period.0 > 0,
+            Event::Duty(_) | Event::Wait { .. } | Event::Barrier(_) | Event::SemWait(_) => true,
+            _ => false,
         }
     }
 

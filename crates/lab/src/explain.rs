@@ -15,9 +15,10 @@ use crate::parallel::parallel;
 use risetime_analysis::caution::{Figure, cautions};
 use risetime_analysis::explain::{About, CauseShare, Debts, Explanation, Over, Subsets};
 use risetime_analysis::{
-    Burst, EndedBy, Options, Pieces, RunResult, Stretch, TaskResult, group_name,
+    Burst, EndedBy, Options, Piece, Pieces, RunResult, Stretch, TaskResult, group_name,
 };
 use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_model::workload::JobSpec;
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Counterfactual;
 use risetime_sim::cause::{CAUSES, Cause, Causes, Known};
@@ -115,14 +116,20 @@ struct Question<'a> {
     /// The name that was asked for, if the task is the first of several with it.
     instances_of: Option<String>,
     /// Which activations or jobs, ascending, if it is not about the burst.
-    pieces: Option<Vec<u64>>,
+    pieces: Option<Vec<Piece>>,
 }
 
 impl<'a> Question<'a> {
     fn new(experiment: &'a Experiment, why: Why<'_>) -> Result<Question<'a>, RunError> {
-        let of_job = |name: &str| experiment.workload.jobs.iter().find(|j| j.name == name);
+        let (jobs, tasks) = (&experiment.workload.jobs, &experiment.workload.tasks);
+        let begins = |j: &&JobSpec, name: &str| {
+            j.tasks.first().and_then(|i| tasks.get(*i as usize)).is_some_and(|t| t.comm == name)
+        };
+        let of_job = |name: &str| {
+            let named = jobs.iter().find(|j| j.name == name);
+            named.or_else(|| jobs.iter().find(|j| begins(j, name)))
+        };
         let job = why.over.and(why.task).and_then(of_job);
-        let tasks = &experiment.workload.tasks;
         let known = |name: &str| {
             let of = |f: fn(&str) -> &str| tasks.iter().position(|t| f(&t.comm) == name);
             of(|comm| comm).or_else(|| of(group_name))
@@ -136,11 +143,14 @@ impl<'a> Question<'a> {
                 None => forked(experiment, name, why.over.is_some())?,
             },
         };
+        let whose = job.map_or(0, |job| {
+            jobs.iter().filter(|j| j.name == job.name).take_while(|j| j.tasks != job.tasks).count()
+        }) as u32;
         let job = job.map(|job| job.name.clone());
         let group = why.task.filter(|_| job.is_none()).map(String::from);
         let backend = Counterfactual { task: Some(id), ..Counterfactual::default() };
         let options = Options { pieces: why.over.map(|_| pieces(&job, id)), ..Options::default() };
-        let result = crate::run(&backend, experiment, options, None)?.result;
+        let mut result = crate::run(&backend, experiment, options, None)?.result;
         let found = result.tasks.iter().find(|t| t.task == id);
         let Some((t, burst)) = found.and_then(|t| Some((t, t.burst?))) else {
             let at = Instant(experiment.duration.0).as_ms();
@@ -148,10 +158,18 @@ impl<'a> Question<'a> {
             return Err(RunError::Failed(what));
         };
         let (comm, stretch) = (t.comm.clone(), t.stretch);
-        let comm = job.clone().unwrap_or(comm);
+        // By a number, or an instance's own name, it is about that instance alone.
+        let by_number = matches!(why.over, Some(Over::One(_)));
+        let several = jobs.iter().filter(|j| Some(&j.name) == job.as_ref()).count() > 1;
+        let alone = several && (by_number || why.task == Some(comm.as_str()));
+        if alone {
+            result.pieces.retain(|(piece, _)| piece.instance == whose);
+        }
+        let comm = job.clone().filter(|_| !alone).unwrap_or(comm);
         let causes = CAUSES.iter().map(|c| c.cause).filter(|c| c.acts_in(experiment)).collect();
+        let jobs_of = job.as_ref().map(|_| whose);
         let pieces =
-            why.over.map(|over| choose(&result.pieces, over, &comm, job.is_some())).transpose()?;
+            why.over.map(|over| choose(&result.pieces, over, &comm, jobs_of)).transpose()?;
         let instances_of = group.filter(|name| *name != comm);
         let task = id;
         Ok(Question {
@@ -203,18 +221,18 @@ impl<'a> Question<'a> {
 
     /// How long the chosen pieces take in the mean without the causes whose bits are set, and how many of them never
     /// come: they count as they are in the real run.
-    fn pieces_without(&self, set: usize, chosen: &[u64]) -> Result<(f64, usize), RunError> {
+    fn pieces_without(&self, set: usize, chosen: &[Piece]) -> Result<(f64, usize), RunError> {
         let options = Options { pieces: Some(pieces(&self.job, self.task)), ..Options::default() };
         let backend = Counterfactual { without: self.absent(set), task: Some(self.task) };
         let result = crate::run(&backend, self.experiment, options, None)?.result;
-        let own: BTreeMap<u64, f64> = result.pieces.into_iter().collect();
-        let real: BTreeMap<u64, f64> = self.result.pieces.iter().copied().collect();
+        let own: BTreeMap<Piece, f64> = result.pieces.into_iter().collect();
+        let real: BTreeMap<Piece, f64> = self.result.pieces.iter().copied().collect();
         let missing = chosen.iter().filter(|which| !own.contains_key(which)).count();
         let took = chosen.iter().filter_map(|which| own.get(which).or(real.get(which)));
         Ok((took.sum::<f64>() / chosen.len() as f64, missing))
     }
 
-    fn notes_of_pieces(&self, chosen: &[u64], found: &[(f64, usize)]) -> Vec<String> {
+    fn notes_of_pieces(&self, chosen: &[Piece], found: &[(f64, usize)]) -> Vec<String> {
         let with = found.iter().filter(|(_, missing)| *missing > 0).count();
         let most = found.iter().map(|(_, missing)| *missing).max().unwrap_or(0);
         let note = format!(
@@ -291,7 +309,13 @@ fn pieces(job: &Option<String>, task: TaskId) -> Pieces {
 }
 
 /// Which of all pieces, ascending.
-fn choose(all: &[(u64, f64)], over: Over, of: &str, jobs: bool) -> Result<Vec<u64>, RunError> {
+/// `jobs`: they are jobs, and by number those of this instance.
+fn choose(
+    all: &[(Piece, f64)],
+    over: Over,
+    of: &str,
+    jobs: Option<u32>,
+) -> Result<Vec<Piece>, RunError> {
     if all.is_empty() {
         return Err(RunError::Failed(format!("{of}: nothing of it is done by the run's end")));
     }
@@ -306,12 +330,15 @@ fn choose(all: &[(u64, f64)], over: Over, of: &str, jobs: bool) -> Result<Vec<u6
         // Activations have no numbers of their own: the n-th that was over.
         Over::One(number) => {
             let nth = || all.get(usize::try_from(number).unwrap_or(usize::MAX));
-            let found = if jobs { all.iter().find(|(which, _)| *which == number) } else { nth() };
+            let found = match jobs {
+                Some(instance) => all.iter().find(|(p, _)| *p == Piece { instance, number }),
+                None => nth(),
+            };
             let found = found.ok_or_else(|| {
-                let last = if jobs {
-                    all.iter().map(|p| p.0).max().unwrap_or(0)
-                } else {
-                    all.len() as u64 - 1
+                let own = |p: &&(Piece, f64)| jobs.is_none_or(|instance| p.0.instance == instance);
+                let last = match jobs {
+                    Some(_) => all.iter().filter(own).map(|p| p.0.number).max().unwrap_or(0),
+                    None => all.len() as u64 - 1,
                 };
                 let what = format!(
                     "number {number} of {of} is not there, or not done; there are 0 to {last}"

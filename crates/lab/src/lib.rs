@@ -30,8 +30,8 @@ pub use kept::{Kept, read_kept};
 pub use measure::{measure, usual_metric};
 pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
-pub use request::{doubts, policy_doubts, reservation_doubts, workload_doubts};
-pub use run::{Run, record, run, run_beside};
+pub use request::{doubts, policy_doubts, quoted, reservation_doubts, workload_doubts};
+pub use run::{Run, both_ways, record, run, run_beside};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use sweep::{MAX_POINTS, axis, named, sweep, varied};
 pub use verify::{

@@ -194,7 +194,7 @@ impl Request {
 }
 
 /// A word of a command line as a shell reads it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_./+=:,@%-".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_string(),
@@ -243,7 +243,8 @@ pub fn doubts(e: &Experiment, source: &str) -> Vec<InputError> {
 /// The part of [`doubts`] that is about a workload; without a platform, of any.
 pub fn workload_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
     let slow = w.too_slow(on).into_iter().map(|e| placed(e, w, source));
-    w.doubts.iter().cloned().chain(slow).collect()
+    let apart = w.never_meet().into_iter().map(|e| placed(e, w, source));
+    w.doubts.iter().cloned().chain(slow).chain(apart).collect()
 }
 
 /// What else of a workload somebody may want to know who has it checked: reservations that do not suffice.

@@ -1,9 +1,11 @@
 //! One experiment on one backend, analysed.
 
 use risetime_analysis::caution::{cautions, shown};
-use risetime_analysis::{Analyzer, Lists, Options, RunResult, Timeline};
+use risetime_analysis::{Analyzer, Lists, Options, RunResult, Timeline, group_name};
 use risetime_model::Experiment;
 use risetime_trace::{Backend, Memory, Outcome, RunError, Tee, TraceSink, beside};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A run with its analysis.
 #[derive(Clone, Debug)]
@@ -64,10 +66,35 @@ pub(crate) fn run_listing(
     Ok(done(experiment, analyzer, outcome))
 }
 
+/// Simulations that were made both ways so far in this process (setting `short_ways` is 0), and the events that were the same.
+static BOTH_WAYS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// How many simulations were made with all short ways of the simulator and with none, and how many events were held against
+/// each other: all were the same, or the run would have failed.
+pub fn both_ways() -> (u64, u64) {
+    let [runs, events] = BOTH_WAYS.each_ref().map(|n| n.load(Ordering::Relaxed));
+    (runs, events)
+}
+
+/// Counts a simulation that was made both ways; nothing else tells how many interrupts of timers there were.
+fn count(experiment: &Experiment, outcome: &Outcome) {
+    if experiment.settings.int("short_ways") == Some(0) && outcome.timer_interrupts.is_some() {
+        BOTH_WAYS[0].fetch_add(1, Ordering::Relaxed);
+        BOTH_WAYS[1].fetch_add(outcome.events, Ordering::Relaxed);
+    }
+}
+
 fn done(experiment: &Experiment, analyzer: Analyzer<'_>, outcome: Outcome) -> Run {
+    count(experiment, &outcome);
     let (mut result, timeline) = analyzer.finish();
     result.wakes.timer_interrupts = outcome.timer_interrupts.map(|n| result.a_second(n));
     result.notes.extend(outcome.notes);
+    let tasks = || experiment.workload.tasks.iter().chain(&experiment.workload.forked);
+    let endless: BTreeSet<&str> =
+        tasks().filter(|t| t.is_endless()).map(|t| group_name(&t.comm)).collect();
+    for task in &mut result.tasks {
+        task.endless = endless.contains(group_name(&task.comm));
+    }
     // What a real kernel did is what it did.
     if result.backend == "sim" {
         result.cautions = cautions(experiment, &shown(&result));
@@ -80,7 +107,8 @@ fn done(experiment: &Experiment, analyzer: Analyzer<'_>, outcome: Outcome) -> Ru
 /// Errors: the backend's.
 pub fn record(backend: &dyn Backend, experiment: &Experiment) -> Result<Memory, RunError> {
     let mut memory = Memory::new();
-    backend.run(experiment, &mut memory)?;
+    let outcome = backend.run(experiment, &mut memory)?;
+    count(experiment, &outcome);
     Ok(memory)
 }
 

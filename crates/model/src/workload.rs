@@ -40,6 +40,7 @@ mod group;
 mod hotplug;
 mod job;
 mod json;
+mod meet;
 mod objects;
 mod omitted;
 mod partitions;

@@ -518,3 +518,40 @@ fn every_key_is_in_the_page_about_workloads() {
         assert!(keys.len() > 2 && missing.is_empty(), "not in docs/workloads.md: {missing:?}");
     }
 }
+
+/// Those that wait for each other by a name that is not the same are told of, at their place; those that meet are not.
+#[test]
+fn names_that_do_not_meet_are_doubtful() {
+    let doubts = |tasks: &str| -> Vec<String> {
+        let w =
+            Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "w.json").expect("a workload");
+        w.never_meet().iter().map(ToString::to_string).collect()
+    };
+    let timer = r#""timer": {"ref": "unique", "period": 16600}"#;
+    for (tasks, says) in [
+        (format!(r#""a": {{"run": 9, "resume": "b", {timer}}}, "b": {{"suspend": "bb", "run": 9}}"#),
+         &["task `b`: it waits for \"bb\"", "hint: \"b\"?", "task `a`: it resumes or signals \"b\"", "hint: \"bb\"?"][..]),
+        (r#""b": {"suspend", "run": 9}"#.into(), &["task `b`: it waits for \"b\", and no other task"]),
+        (r#""b": {"lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m", "signal": "c", "run": 9}"#.into(),
+         &["it waits for \"c\", and no other task"]),
+        (format!(r#""a": {{"run": 9, "sem_post": "s", {timer}}}, "b": {{"sem_wait": "t", "run": 9}}"#),
+         &["it waits for semaphore \"t\", and no task posts it", "hint: \"s\"?"]),
+        (r#""a": {"run": 9, "barrier": "o"}"#.into(), &["nobody else comes to barrier \"o\""]),
+        (r#""a": {"run": 9, "barrier": "o", "barrier": "o"}"#.into(), &["barrier \"o\" waits for 2, and 1 task(s) come"]),
+        (r#""a": {"loop": 1, "lock": "m", "run": 9}, "b": {"lock": "m", "run": 9, "unlock": "m"}"#.into(),
+         &["task `a`: it locks mutex \"m\" and never unlocks it"]),
+    ] {
+        let found = doubts(&tasks).join("\n");
+        for says in says {
+            assert!(found.contains(says), "{tasks}: {found}");
+        }
+    }
+    for fine in [
+        format!(r#""a": {{"run": 9, "resume": "b", {timer}}}, "b": {{"suspend", "run": 9}}"#),
+        r#""a": {"sem_post": "s", "sem_wait": "s", "run": 9}"#.into(),
+        r#""a": {"run": 9, "barrier": "o"}, "b": {"run": 9, "barrier": "o"}"#.into(),
+        r#""a": {"run": 9, "fork": "b"}, "b": {"instance": 0, "loop": 1, "suspend": "x", "run": 9, "resume": "x"}"#.into(),
+    ] {
+        assert_eq!(doubts(&fine), [""; 0], "{fine}");
+    }
+}

@@ -184,6 +184,8 @@ pub fn burst_lines(task: TaskId, comm: &str, b: &Burst) -> String {
         ("listed_t1", b.t1_ms),
         ("listed_end", b.end_ms),
         ("listed_running", b.running_ms),
+        ("listed_took", b.took_ms),
+        ("listed_longer", b.longer_ms),
         ("listed_debt", b.debt_ms),
         ("listed_debt_capped", b.debt_capped_ms),
     ];
@@ -335,7 +337,12 @@ impl<'a> Rows<'a> {
         for (name, n) in j.counts() {
             self.text(&format!("jobs_{name}"), &of, &n.to_string(), "");
         }
-        for (figure, p) in [("job_response", &j.response), ("job_lateness", &j.lateness)] {
+        let figures = [
+            ("job_response", &j.response),
+            ("job_lateness", &j.lateness),
+            ("job_longer", &j.longer),
+        ];
+        for (figure, p) in figures {
             self.percentiles(figure, &of, p.as_ref(), "ms");
         }
         if let Some(latest) = &j.latest {
@@ -388,6 +395,7 @@ impl<'a> Rows<'a> {
             ("activation_max", l.max_ms),
         ];
         figures.into_iter().for_each(|(figure, ms)| self.figure(figure, &of, ms, "ms"));
+        self.percentiles("activation_longer", &of, l.longer.as_ref(), "ms");
         self.waits(&of, &l.wakeup);
         self.text("activations_unfinished", &of, &l.unfinished.to_string(), "");
     }
@@ -443,6 +451,10 @@ impl<'a> Rows<'a> {
         self.figure(&format!("{of}running_time"), "", s.running_ms, "ms");
         self.figure(&format!("{of}wait"), "", s.wait_ms, "ms");
         self.figure(&format!("{of}work"), "", s.work_ms, "ms");
+        self.figure(&format!("{of}longer"), "", s.longer_ms, "ms");
+        for l in &s.longer {
+            self.figure(&format!("{of}longer_in"), &format!("state={}", l.state), l.ms, "ms");
+        }
         self.figure(&format!("{of}energy"), "", s.energy_mj, "mJ");
         for r in &s.running {
             let key = format!("cpu={} freq_khz={}", r.cpu.0, r.freq.0);

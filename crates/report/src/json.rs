@@ -38,9 +38,9 @@ use risetime_analysis::compare::Estimate;
 use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
-    Burst, Cooling, CpuPhases, CpuResult, Heat, Jobs, JobsPhases, Latency, Level, Migration,
-    Missed, Percentiles, PhaseSummary, Quota, Reach, ReachPhases, RunningAt, RunningPhases, Spent,
-    Spread, TaskPhases, TaskResult, Waits, WaitsBy,
+    Burst, Cooling, CpuPhases, CpuResult, Heat, Jobs, JobsPhases, Latency, Level, Lost, LostPhases,
+    Migration, Missed, Percentiles, PhaseSummary, Quota, Reach, ReachPhases, RunningAt,
+    RunningPhases, Spent, Spread, TaskPhases, TaskResult, Waits, WaitsBy,
 };
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::{Settings, Value as Setting};
@@ -100,6 +100,7 @@ fn jobs_phases(j: &JobsPhases) -> Value {
     record["name"] = j.name.clone().into();
     record["response"] = each(&j.response, "_ms");
     record["lateness"] = each(&j.lateness, "_ms");
+    record["longer"] = each(&j.longer, "_ms");
     record["mj_per_job"] = spread(&j.mj_per_job);
     record["energy"] = each(&j.energy, "_mj");
     record
@@ -360,6 +361,9 @@ fn task_phases(t: &TaskPhases) -> Value {
     let on = |of: &[(CpuId, Spread)]| -> Value {
         of.iter().map(|(cpu, ms)| json!({"cpu": cpu.0, "ms": spread(ms)})).collect()
     };
+    let lost = |of: &[LostPhases]| -> Value {
+        of.iter().map(|l| json!({"state": l.state, "ms": spread(&l.ms)})).collect()
+    };
     let reached = |r: &ReachPhases| {
         let mut record = level(r.what);
         record["after_ms"] = spread(&r.after_ms);
@@ -367,12 +371,15 @@ fn task_phases(t: &TaskPhases) -> Value {
     };
     json!({
         "comm": t.comm,
+        "endless": t.endless,
         "bursts": spread(&t.bursts),
         "ended_by": t.ended_by.iter().map(|(e, n)| json!({
             "ended_by": e.as_str(), "runs": n,
         })).collect::<Vec<_>>(),
         "t0_ms": spread(&t.t0_ms),
         "running_ms": spread(&t.running_ms),
+        "took_ms": spread(&t.took_ms),
+        "longer_ms": spread(&t.longer_ms),
         "reach": t.reach.iter().map(reached).collect::<Vec<_>>(),
         "perf_10_90_ms": spread(&t.perf_10_90_ms),
         "debt_ms": spread(&t.debt_ms),
@@ -384,9 +391,8 @@ fn task_phases(t: &TaskPhases) -> Value {
         "domain_running": running(&t.domain_running),
         "on_cpu": on(&t.on_cpu),
         "on_domain": on(&t.on_domain),
-        "lost": t.lost.iter().map(|l| json!({
-            "state": l.state, "ms": spread(&l.ms),
-        })).collect::<Vec<_>>(),
+        "lost": lost(&t.lost),
+        "longer": lost(&t.longer),
     })
 }
 
@@ -487,8 +493,9 @@ fn jobs(j: &Jobs) -> Value {
         "unfinished": j.unfinished, "overdue": j.overdue,
         "response": j.response.as_ref().map(percentiles),
         "lateness": j.lateness.as_ref().map(percentiles),
-        "latest": j.latest.map(|l| json!({
-            "job": l.number, "due_ms": round3(l.due_ms), "lateness_ms": round3(l.lateness_ms),
+        "longer": j.longer.as_ref().map(percentiles),
+        "latest": j.latest.as_ref().map(|l| json!({
+            "comm": l.comm, "job": l.number, "due_ms": round3(l.due_ms), "lateness_ms": round3(l.lateness_ms),
         })),
         "mj_per_job": j.mj_per_job.map(round3),
         "energy": j.energy.as_ref().map(|p| in_unit(p, "mj")),
@@ -539,7 +546,7 @@ fn latency(l: &Latency) -> Value {
         "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
         "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
         "unfinished": l.unfinished, "unfinished_ms": round3(l.unfinished_ms),
-        "wakeup": waits(&l.wakeup),
+        "longer": l.longer.as_ref().map(percentiles), "wakeup": waits(&l.wakeup),
     });
     if let Some(policy) = l.policy {
         record["sched_policy"] = policy.to_string().into();
@@ -559,6 +566,7 @@ fn task(t: &TaskResult) -> Value {
     let mut record = json!({
         "task": t.task.0,
         "comm": t.comm,
+        "endless": t.endless,
         "bursts": t.bursts,
         "burst": t.burst.as_ref().map(in_burst),
         "reach": t.reach.iter().map(reach).collect::<Vec<_>>(),
@@ -570,13 +578,14 @@ fn task(t: &TaskResult) -> Value {
             "util": u.util, "ms": round3(u.ms),
         })).collect::<Vec<_>>(),
         "migrations": t.migrations.iter().map(migration).collect::<Vec<_>>(),
-        "lost": t.lost.iter().map(|l| json!({
-            "state": l.state, "ms": round3(l.ms),
-        })).collect::<Vec<_>>(),
+        "lost": states(&t.lost),
+        "longer": states(&t.spent.longer),
         "whole": {
             "running_ms": round3(t.whole.running_ms),
             "wait_ms": round3(t.whole.wait_ms),
             "work_ms": round3(t.whole.work_ms),
+            "longer_ms": round3(t.whole.longer_ms),
+            "longer": states(&t.whole.longer),
             "energy_mj": t.whole.energy_mj.map(round3),
             "running": running(&t.whole),
             "migrations": t.whole.migrations.iter().map(|m| json!({
@@ -607,7 +616,13 @@ fn burst(b: &Burst) -> Value {
         "end_ms": round3(b.end_ms),
         "ended_by": b.ended_by.as_str(),
         "running_ms": round3(b.running_ms),
+        "took_ms": round3(b.took_ms),
+        "longer_ms": round3(b.longer_ms),
     })
+}
+
+fn states(all: &[Lost]) -> Value {
+    all.iter().map(|l| json!({"state": l.state, "ms": round3(l.ms)})).collect()
 }
 
 fn running(s: &Spent) -> Value {

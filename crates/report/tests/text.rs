@@ -42,7 +42,7 @@ fn demo(style: &Style) -> String {
 fn the_same_run_again_and_again_is_no_start_phase() {
     let runs: Vec<RunResult> = (0..3).map(|_| rampup(DEFAULT).0).collect();
     let summary = risetime_analysis::phases(&runs);
-    let of = |every| text::phases(&runs, &summary, every, &plain(80));
+    let of = |every| text::phases(&runs, &summary, every, &FULL, &plain(80));
     assert!(of(false).lines().next().unwrap().ends_with("· 3 runs"), "{}", of(false));
 }
 
@@ -56,12 +56,13 @@ fn notes_say_whose_they_are() {
     let lines = |page: &str| -> Vec<String> {
         page.lines().filter(|l| l.starts_with("note")).map(String::from).collect()
     };
-    let page = text::phases(&runs, &summary, false, &plain(80));
+    let page = text::phases(&runs, &summary, false, &FULL, &plain(80));
     assert_eq!(lines(&page), ["note: of all", "note: phase 7618 µs: of one"]);
     let mut other = phase_runs();
     other.iter_mut().for_each(|r| r.policy = "other".into());
     other[0].notes = vec!["of the first".into()];
-    let page = text::compare_phases(&[(&other, &phases_of(&other)), (&runs, &summary)], &plain(80));
+    let page =
+        text::compare_phases(&[(&other, &phases_of(&other)), (&runs, &summary)], &FULL, &plain(80));
     let own = &runs[0].policy;
     let wanted = [
         "note: other, phase 0 µs: of the first".to_string(),
@@ -88,14 +89,14 @@ fn jobs_are_told_of_policies_and_start_phases() {
         let line = line.unwrap_or_else(|| panic!("{of} in {page}"));
         line.split_whitespace().map(String::from).collect()
     };
-    let page = text::phases(&runs, &phases_of(&runs), false, &plain(100));
+    let page = text::phases(&runs, &phases_of(&runs), false, &FULL, &plain(100));
     let [median, min, max] = ["frame ", "min ", "max "].map(|of| cells(&page, of));
     assert_eq!((&*median[2], &*median[5]), ("15", "25.00"), "{page}");
     assert_eq!((&*min[2], &*min[5], &*max[2], &*max[5]), ("13", "20.00", "16", "30.00"));
     assert!(page.contains("frame: 4 late, 3 merged"), "{page}");
     let mut other = with(9, 50.0);
     other.policy = "other".into();
-    let page = text::compare(&[one.clone(), other], &plain(100));
+    let page = text::compare(&[one.clone(), other], &FULL, &plain(100));
     assert_eq!((&*cells(&page, "other")[2], &*cells(&page, "other")[5]), ("20", "50.00"));
     let json: serde_json::Value = {
         let mut out = Vec::new();
@@ -182,6 +183,16 @@ fn catalogue() -> Catalogue {
     }
 }
 
+/// All that a report of runs has.
+const FULL: text::View<'static> = text::View { about: "", task: None, full: true, why: &[] };
+/// Its first screen.
+const SCREEN: text::View<'static> = text::View {
+    about: "What it is, in a line that a person wrote.",
+    task: None,
+    full: false,
+    why: &[],
+};
+
 /// Every text there is.
 fn all_texts(style: &Style) -> Vec<String> {
     let (run, line) = rampup(DEFAULT);
@@ -192,13 +203,17 @@ fn all_texts(style: &Style) -> Vec<String> {
     let policy = Policy::load("linux-6.8").unwrap();
     let names = [("m1".to_string(), "Apple Mac mini".to_string())];
     vec![
-        text::run(&run, &line, style),
-        text::run(&short, &short_line, style),
-        text::run(&common::frames(), &line, style),
-        text::compare(&both, style),
-        text::compare(&both[..1], style),
-        text::phases(&phases, &summary, true, style),
-        text::compare_phases(&[(&phases, &summary), (&phases[..1], &summary)], style),
+        text::run(&run, &line, &FULL, style),
+        text::run(&short, &short_line, &FULL, style),
+        text::run(&run, &line, &SCREEN, style),
+        text::run(&common::frames(), &line, &SCREEN, style),
+        text::compare(&both, &SCREEN, style),
+        text::phases(&phases, &summary, false, &SCREEN, style),
+        text::run(&common::frames(), &line, &FULL, style),
+        text::compare(&both, &FULL, style),
+        text::compare(&both[..1], &FULL, style),
+        text::phases(&phases, &summary, true, &FULL, style),
+        text::compare_phases(&[(&phases, &summary), (&phases[..1], &summary)], &FULL, style),
         demo(style),
         text::findings(&demo_parts().1, style),
         text::names("Platforms", &names, style),
@@ -271,15 +286,15 @@ fn snapshots_of_what_people_see() {
     for width in [60, 80, 120] {
         let style = plain(width);
         let (run, line) = rampup(DEFAULT);
-        insta::assert_snapshot!(format!("run_{width}"), text::run(&run, &line, &style));
+        insta::assert_snapshot!(format!("run_{width}"), text::run(&run, &line, &FULL, &style));
         insta::assert_snapshot!(
             format!("frames_{width}"),
-            text::run(&common::frames(), &line, &style)
+            text::run(&common::frames(), &line, &FULL, &style)
         );
         let runs = [run, rampup(FASTER_LIMIT).0, rampup(FAST).0, rampup(TOO_SHORT).0];
-        insta::assert_snapshot!(format!("compare_{width}"), text::compare(&runs, &style));
+        insta::assert_snapshot!(format!("compare_{width}"), text::compare(&runs, &FULL, &style));
         let runs = phase_runs();
-        let phases = text::phases(&runs, &phases_of(&runs), true, &style);
+        let phases = text::phases(&runs, &phases_of(&runs), true, &FULL, &style);
         insta::assert_snapshot!(format!("phases_{width}"), phases);
         insta::assert_snapshot!(format!("demo_{width}"), demo(&style));
         insta::assert_snapshot!(
@@ -311,7 +326,7 @@ fn snapshots_of_what_people_see() {
     let apart = text::tradeoff(&common::ablation(), &plain(100));
     insta::assert_snapshot!("tradeoff_100_ablation", apart);
     let (short, line) = common::rampup(TOO_SHORT);
-    insta::assert_snapshot!("run_80_lower_bound", text::run(&short, &line, &plain(80)));
+    insta::assert_snapshot!("run_80_lower_bound", text::run(&short, &line, &FULL, &plain(80)));
 }
 
 #[test]
@@ -323,7 +338,7 @@ fn the_first_screen_is_one_screen() {
 #[test]
 fn a_lower_bound_is_never_subtracted_from_a_figure() {
     let runs = [rampup(DEFAULT).0, rampup(TOO_SHORT).0];
-    let text = text::compare(&runs, &plain(80));
+    let text = text::compare(&runs, &FULL, &plain(80));
     let lost = text.lines().find(|l| l.starts_with("lost ms")).unwrap();
     assert!(lost.contains('≥'), "{lost}");
     assert!(!lost.contains(['+', '-']), "{lost}");
@@ -338,7 +353,7 @@ fn figures_of_different_times_are_never_subtracted() {
         line.contains(['+', '-']) || line.matches("0.0").count() > 2
     };
     let (one, mut other) = (rampup(DEFAULT).0, rampup(FAST).0);
-    let text = |other: &RunResult| text::compare(&[one.clone(), other.clone()], &plain(80));
+    let text = |other: &RunResult| text::compare(&[one.clone(), other.clone()], &FULL, &plain(80));
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let all = ["lost ms", "waiting ms", "energy, task mJ", "energy, all CPUs mJ"];
     let differ = |text: &str| all.map(|label| row(text, label));
@@ -356,9 +371,9 @@ fn figures_of_different_times_are_never_subtracted() {
 fn an_unknown_energy_is_no_zero() {
     let (mut run, line) = rampup(DEFAULT);
     (run.energy_mj, run.tasks[0].whole.energy_mj, run.cpus[0].energy_mj) = (None, None, None);
-    let text = text::run(&run, &line, &plain(80));
+    let text = text::run(&run, &line, &FULL, &plain(80));
     assert!(text.contains("unknown energy: the platform does not say"), "{text}");
-    let both = text::compare(&[run.clone(), run.clone()], &plain(80));
+    let both = text::compare(&[run.clone(), run.clone()], &FULL, &plain(80));
     let energy = both.lines().find(|l| l.starts_with("energy, task mJ")).unwrap();
     assert_eq!(energy.matches("unknown").count(), 2, "{energy}");
     let json = printed(std::slice::from_ref(&run), risetime_report::json::runs);
@@ -372,7 +387,7 @@ fn long_lists_say_what_they_leave_out() {
     let (run, line) = rampup(DEFAULT);
     let all = run.tasks[0].util_residency.len();
     assert!(all > 100);
-    let text = text::run(&run, &line, &plain(80));
+    let text = text::run(&run, &line, &FULL, &plain(80));
     assert!(
         text.contains(&format!("of {all} util values more; all of them: --format json or csv"))
     );
@@ -381,13 +396,13 @@ fn long_lists_say_what_they_leave_out() {
 #[test]
 fn levels_reached_together_stand_together() {
     let (run, line) = rampup(TOO_SHORT);
-    let text = text::run(&run, &line, &plain(80));
+    let text = text::run(&run, &line, &FULL, &plain(80));
     assert!(text.contains("CPU0  MHz 600: 0.0, 972: 41.0, 1332–2064: never\n"), "{text}");
     assert!(!text.contains("CPU4  MHz"), "what was never reached has no row: {text}");
     let mut big = run.clone();
     let what = Level::Freq { cpu: CpuId(137), freq: KHz(1_500_000) };
     big.tasks[0].reach.push(Reach { what, after_ms: Some(50.0) });
-    let text = text::run(&big, &line, &plain(80));
+    let text = text::run(&big, &line, &FULL, &plain(80));
     assert!(text.contains("  CPU0   MHz 600: 0.0, 972"), "{text}");
     assert!(text.contains("  CPU137 MHz 1500: 50.0\n"), "{text}");
 }
@@ -435,9 +450,9 @@ fn nothing_to_report_is_reported() {
         assert!(text.len() > 40, "{text}");
     }
     for style in [plain(60), plain(80)] {
-        check_width(&text::compare(&[], &style), 80);
-        check_width(&text::compare_phases(&[], &style), 80);
-        check_width(&text::phases(&[], &PhaseSummary::default(), true, &style), 80);
+        check_width(&text::compare(&[], &FULL, &style), 80);
+        check_width(&text::compare_phases(&[], &FULL, &style), 80);
+        check_width(&text::phases(&[], &PhaseSummary::default(), true, &FULL, &style), 80);
         check_width(&text::findings(&[], &style), 80);
         check_width(&text::param_table(&Catalogue::default(), &style), 80);
         let mut policy = Policy::load("linux-6.8").unwrap();
@@ -448,7 +463,7 @@ fn nothing_to_report_is_reported() {
 
 /// Every report of a run; panics are failures. Returns the run's own text.
 fn check_all(run: &RunResult, line: &Timeline, style: &Style) -> String {
-    let text = text::run(run, line, style);
+    let text = text::run(run, line, &FULL, style);
     let runs = [run.clone(), rampup(TOO_SHORT).0];
     let summary = phases_of(&runs);
     let screen = Demo {
@@ -462,9 +477,9 @@ fn check_all(run: &RunResult, line: &Timeline, style: &Style) -> String {
     };
     let texts = [
         text.clone(),
-        text::compare(&runs, style),
-        text::phases(&runs, &summary, true, style),
-        text::compare_phases(&[(&runs, &summary)], style),
+        text::compare(&runs, &FULL, style),
+        text::phases(&runs, &summary, true, &FULL, style),
+        text::compare_phases(&[(&runs, &summary)], &FULL, style),
         text::demo(&screen, style),
     ];
     for t in texts {
@@ -502,13 +517,16 @@ fn any_burst() -> impl Strategy<Value = Burst> {
         Just(EndedBy::Exit),
         Just(EndedBy::RunEnd)
     ];
-    (any_ms(), any_ms(), any_ms(), ended, any_ms(), any_ms(), any_ms()).prop_map(
-        |(t0_ms, t1_ms, end_ms, ended_by, running_ms, debt_ms, debt_capped_ms)| Burst {
+    let two = (any_ms(), any_ms());
+    (any_ms(), any_ms(), any_ms(), ended, any_ms(), any_ms(), any_ms(), two).prop_map(
+        |(t0_ms, t1_ms, end_ms, ended_by, running_ms, debt_ms, debt_capped_ms, two)| Burst {
             t0_ms,
             t1_ms,
             end_ms,
             ended_by,
             running_ms,
+            took_ms: two.0,
+            longer_ms: two.1,
             debt_ms,
             debt_capped_ms,
         },

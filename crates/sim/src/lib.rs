@@ -33,8 +33,9 @@ use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Event, Outcome, RunError, TraceSink};
 use run::engine::Simulation;
-use run::setup;
+use run::{both_ways, setup};
 use state::hooks::{Chain, Hooks};
+use state::short_ways::SHORT_WAYS;
 
 /// What the simulator refuses of `workload`, whatever the machine: a run asks as well.
 ///
@@ -143,8 +144,27 @@ fn simulate(
     }
     other.without.change(&mut experiment);
     let experiment = &experiment;
+    match experiment.settings.int(both_ways::SHORT_WAYS) {
+        Some(0) => both_ways::both_ways(sink, |sink, closed| {
+            prepared(experiment, sink, replay.clone(), other, closed)
+        }),
+        _ => prepared(experiment, sink, replay, other, false),
+    }
+}
+
+/// Simulates an experiment whose settings are what causes and mutants make of them. `closed`: by the long ways.
+fn prepared(
+    experiment: &Experiment,
+    sink: &mut dyn TraceSink,
+    replay: Replay,
+    other: Counterfactual,
+    closed: bool,
+) -> Result<Outcome, RunError> {
     sink.header(&setup::header(experiment));
     let mut simulation = setup::simulation(experiment, sink, other)?;
+    if closed {
+        SHORT_WAYS.iter().for_each(|way| both_ways::close(&mut simulation.k.m, *way));
+    }
     let Replay { image, given, free_idle_exit, kthread, mutant } = replay;
     if let Some(mutant) = mutant {
         mutant.prepare(&mut simulation.k.m);

@@ -25,6 +25,12 @@ pub struct Job {
     pub put_off: bool,
     /// What its tasks have taken for it so far ([`Chains::took`]).
     pub taken: u128,
+    /// How much longer that took than at full speed, in ns · 2⁻³².
+    longer: u128,
+    /// How long it waited for tasks to begin it.
+    waited: Span,
+    /// It waits for one since then.
+    waits: Option<Instant>,
     /// Since when it has been with the task of the chain that has it now, waiting for it or worked at.
     since: Instant,
     /// With which task of the chain it has been longest, by its place there, and how long.
@@ -34,14 +40,37 @@ pub struct Job {
 impl Job {
     fn new(number: u64, release: Instant, due: Option<Instant>) -> Job {
         let (since, longest) = (release, (0, Span(0)));
-        Job { number, release, due, put_off: false, taken: 0, since, longest }
+        Job {
+            number,
+            release,
+            due,
+            put_off: false,
+            taken: 0,
+            longer: 0,
+            waited: Span(0),
+            waits: Some(release),
+            since,
+            longest,
+        }
+    }
+
+    /// How much longer it has taken than at full speed, in ns: what its tasks took longer while they worked at it, and what it
+    /// waited for them.
+    pub fn longer(&self) -> u64 {
+        self.waited.0 + (self.longer >> 32) as u64
+    }
+
+    /// As it is once a task has begun it.
+    fn begun(self, now: u64) -> Job {
+        let waited = self.waits.map_or(0, |since| now.saturating_sub(since.0));
+        Job { waited: Span(self.waited.0 + waited), waits: None, ..self }
     }
 
     /// As it is once the task of this place is done with it.
     fn leaves(self, stage: usize, now: u64) -> Job {
         let took = Span(now.saturating_sub(self.since.0));
         let longest = if took > self.longest.1 { (stage, took) } else { self.longest };
-        Job { since: Instant(now), longest, ..self }
+        Job { since: Instant(now), longest, waits: Some(Instant(now)), ..self.begun(now) }
     }
 }
 
@@ -108,8 +137,9 @@ struct Stage {
     gave: bool,
     /// It has begun it, and is not done with it.
     works: bool,
-    /// What its task had taken at its last mark.
+    /// What its task had taken at its last mark, and how much longer than at full speed.
     taken: u128,
+    longer: u128,
 }
 
 /// One stream of jobs.
@@ -187,6 +217,13 @@ impl Chains {
         }
     }
 
+    /// `task` has taken `total` longer for all it did by now than at full speed, in ns · 2⁻³². To be told likewise.
+    pub fn took_longer(&mut self, task: TaskId, total: u128) {
+        if let Some((stream, stage)) = self.of.get(task.index()).copied().flatten() {
+            self.streams[stream as usize].took_longer(stage as usize, total);
+        }
+    }
+
     /// What the tasks of each stream have taken while they had no job: before the first input, or behind the end of a
     /// job that those behind have done already.
     pub fn for_none(&self) -> impl Iterator<Item = u128> + '_ {
@@ -219,7 +256,7 @@ impl Stream {
                 let due = self.deadline.or(period.map(|p| p.0)).map(|d| Instant(release.0 + d));
                 let (due, put_off) = (job.due.or(due), job.put_off || put_off);
                 let own = &mut self.stages[0];
-                own.current = Some(Job { due, put_off, ..job });
+                own.current = Some(Job { due, put_off, ..job.begun(now) });
                 (own.gave, own.works) = (false, true);
             }
             JobMark::Begins { counted, .. } => {
@@ -227,7 +264,7 @@ impl Stream {
                 let own = &mut self.stages[stage];
                 (own.gave, own.works) = (false, true);
                 let taken = if counted { own.inbox.pop_front() } else { own.inbox.pop_back() };
-                own.current = taken;
+                own.current = taken.map(|job| job.begun(now));
                 if !counted {
                     self.drops(stage, now, tell);
                 }
@@ -263,6 +300,14 @@ impl Stream {
                 self.forgets(stage);
             }
         }
+    }
+
+    /// The task of this stage has taken `total` longer by now. What it does beside a job that has gone on does not hold that up.
+    fn took_longer(&mut self, stage: usize, total: u128) {
+        let own = &mut self.stages[stage];
+        let more = total - std::mem::replace(&mut own.longer, total);
+        let job = own.current.as_mut().filter(|_| own.works && !own.gave);
+        job.into_iter().for_each(|job| job.longer += more);
     }
 
     /// The task of this stage has taken `total` by now. The job at which it works may have gone on already.

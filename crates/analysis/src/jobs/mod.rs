@@ -46,6 +46,7 @@ pub use percentiles::Percentiles;
 
 use crate::latency::group_name;
 use crate::machine::{femto_to_milli, ms};
+use crate::result::Piece;
 use percentiles::Signed;
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{JobMark, JobSpec};
@@ -87,6 +88,9 @@ pub struct Jobs {
     pub response: Option<Percentiles>,
     /// From due to done.
     pub lateness: Option<Percentiles>,
+    /// How much longer those that are done took than at full speed, of the response: while a task of the chain was awake and
+    /// worked at one, ∫(1 − s) dt; and all the time that one waited for the task whose turn it was to begin it.
+    pub longer: Option<Percentiles>,
     /// The one that was latest, of those that are done or overdue.
     pub latest: Option<Latest>,
     /// Those that were late or overdue, the latest first: at most [`WORST`].
@@ -98,9 +102,11 @@ pub struct Jobs {
 }
 
 /// The job that was latest.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
-    /// Which, from 0, merged ones counted.
+    /// The task that begins it, which tells instances apart.
+    pub comm: Option<String>,
+    /// Which of that task's, from 0, merged ones counted.
     pub number: u64,
     /// When it was due.
     pub due_ms: f64,
@@ -172,15 +178,19 @@ struct Named {
     ahead: BinaryHeap<Reverse<u64>>,
     response: Signed,
     lateness: Signed,
-    /// (lateness, number, due) of the latest so far, ns.
-    latest: Option<(i64, u64, u64)>,
+    /// (lateness, stream and number, due) of the latest so far, ns.
+    latest: Option<(i64, (usize, u64), u64)>,
     /// Those that were late, the latest first.
     worst: Vec<Gone>,
     /// A deadline, or a chain.
     declared: bool,
     energy: Energy,
+    /// How much longer those that are done took than at full speed.
+    longer: Signed,
+    /// Its streams so far.
+    streams: Vec<usize>,
     /// Which were done, and their responses in ns, if somebody asks.
-    listed: Option<Vec<(u64, u64)>>,
+    listed: Option<Vec<(Piece, u64)>>,
 }
 
 /// Whose it is, in 10⁻¹⁵ J, and how that of jobs done is distributed, in nJ.
@@ -247,6 +257,7 @@ impl Streams {
                 let declared = has_more(spec);
                 all.names.push(Named { tasks: tasks.clone(), declared, ..named });
             }
+            all.names[name].streams.push(all.named.len());
             all.named.push(name);
             all.tasks.push(tasks);
         }
@@ -263,9 +274,9 @@ impl Streams {
         Streams { from, news: tells.then(Vec::new), ..self }
     }
 
-    /// `task` has taken so much energy by now, in 10⁻¹⁵ J: to be told before each of its marks, and at the end.
-    /// `None`: that is unknown.
-    pub(crate) fn spent(&mut self, task: TaskId, energy: Option<u128>) {
+    /// `task` has taken so much energy by now, in 10⁻¹⁵ J (`None`: that is unknown), and so much longer than at full speed, in
+    /// ns · 2⁻³²: to be told before each of its marks, and at the end.
+    pub(crate) fn spent(&mut self, task: TaskId, energy: Option<u128>, longer: u128) {
         match energy {
             Some(energy) => self.chains.took(task, energy),
             None => {
@@ -273,6 +284,7 @@ impl Streams {
                 of.into_iter().for_each(|name| self.names[name].energy.unknown = true);
             }
         }
+        self.chains.took_longer(task, longer);
     }
 
     /// What comes up about the jobs of `task`.
@@ -319,7 +331,7 @@ impl Streams {
     }
 
     /// Those that were done: number, and ns from release to done.
-    pub(crate) fn listed(&mut self) -> Vec<(u64, u64)> {
+    pub(crate) fn listed(&mut self) -> Vec<(Piece, u64)> {
         self.names.iter_mut().filter_map(|named| named.listed.take()).flatten().collect()
     }
 
@@ -380,7 +392,9 @@ impl Streams {
                     .map(|ns| c.done as f64 * 1e9 / ns as f64),
                 response: named.response.percentiles(),
                 lateness: named.lateness.percentiles(),
-                latest: named.latest.map(|(lateness, number, due)| Latest {
+                longer: named.longer.percentiles(),
+                latest: named.latest.map(|(lateness, (stream, number), due)| Latest {
+                    comm: self.tasks[stream].first().and_then(|id| comm(*id)),
                     number,
                     due_ms: ms(due),
                     lateness_ms: lateness as f64 / 1e6,
@@ -462,11 +476,11 @@ impl Named {
         let (job, now) = (over.job, over.at.0);
         self.counts.done += 1;
         let response = now.saturating_sub(job.release.0);
-        // Numbers of a stream are below this.
-        const STREAM: u32 = 40;
-        let number = ((over.stream as u64) << STREAM) + job.number;
-        self.listed.iter_mut().for_each(|all| all.push((number, response)));
+        let instance = self.streams.iter().position(|stream| *stream == over.stream).unwrap_or(0);
+        let piece = Piece { instance: instance as u32, number: job.number };
+        self.listed.iter_mut().for_each(|all| all.push((piece, response)));
         self.response.add(response as i64);
+        self.longer.add(job.longer().min(response) as i64);
         self.energy.done += job.taken;
         self.energy.each.add((job.taken / FEMTO_PER_NANO) as i64);
         let due = job.due?;
@@ -481,7 +495,7 @@ impl Named {
     fn late(&mut self, gone: Gone, lateness: i64, due: u64) {
         self.lateness.add(lateness);
         if self.latest.is_none_or(|(most, ..)| lateness > most) {
-            self.latest = Some((lateness, gone.over.job.number, due));
+            self.latest = Some((lateness, (gone.over.stream, gone.over.job.number), due));
         }
         let full = self.worst.len() == WORST;
         let less = self.worst.last().is_some_and(|last| gone.lateness <= last.lateness);

@@ -11,15 +11,20 @@ fn spec(name: &str, tasks: &[u32], deadline: Option<u64>) -> JobSpec {
 
 const MJ: u128 = 1_000_000_000_000;
 
-/// Marks of (task, ms), and what they came to. Each task takes 1 mJ a ms all the time.
+/// In ns · 2⁻³²: half of the time until `at`, in ms.
+fn half(at: u64) -> u128 {
+    u128::from(at * MS / 2) << 32
+}
+
+/// Marks of (task, ms), and what they came to. Each task takes 1 mJ a ms all the time, and is at half of full speed.
 fn jobs(specs: &[JobSpec], end: u64, marks: &[(u32, u64, JobMark)]) -> Vec<Jobs> {
     let mut streams = Streams::new(specs);
     for (task, at, mark) in marks {
-        streams.spent(TaskId(*task), Some(u128::from(*at) * MJ));
+        streams.spent(TaskId(*task), Some(u128::from(*at) * MJ), half(*at));
         streams.mark(TaskId(*task), at * MS, *mark);
     }
     let tasks = specs.iter().flat_map(|spec| &spec.tasks);
-    tasks.for_each(|task| streams.spent(TaskId(*task), Some(u128::from(end) * MJ)));
+    tasks.for_each(|task| streams.spent(TaskId(*task), Some(u128::from(end) * MJ), half(end)));
     streams.cut_off(end * MS);
     streams.finish(end * MS, |id| Some(format!("t{}", id.0)))
 }
@@ -64,6 +69,33 @@ fn a_relative_timer_merges_what_it_missed() {
     let energy = all[0].energy.unwrap();
     assert!((energy.p50 - 5.0).abs() < 0.02, "{energy:?}");
     assert_eq!((energy.min, energy.max), (4.0, 35.0));
+    // Each is begun when it is released.
+    let longer = all[0].longer.unwrap();
+    assert_eq!((longer.min, longer.max), (2.0, 17.5));
+}
+
+/// What waits for its task, and what a task does for it: all of the first and half of the second. What it does beside a job that
+/// has gone on counts no more.
+#[test]
+fn a_job_is_longer_by_what_it_waits_and_by_what_its_tasks_take_longer() {
+    let given = JobMark::Begins { release: None, period: None, counted: false };
+    let marks = [
+        // 0 to 4 at it, 4 to 6 beside it; 4 to 10 waiting for the second task; 10 to 16 at it.
+        (0, 0, begins(Some(0))),
+        (0, 4, JobMark::Gives),
+        (0, 6, timer(20, 20, true)),
+        (1, 10, given),
+        (1, 16, JobMark::Waits),
+        // Released at 20, begun at 23, given at 25, taken then, done at 27.
+        (0, 23, begins(Some(20))),
+        (0, 25, JobMark::Gives),
+        (1, 25, given),
+        (1, 27, JobMark::Waits),
+    ];
+    let all = jobs(&[spec("frame", &[0, 1], None)], 30, &marks);
+    let (longer, response) = (all[0].longer.unwrap(), all[0].response.unwrap());
+    assert_eq!((response.min, response.max), (7.0, 16.0));
+    assert_eq!((longer.max, longer.min), (2.0 + 6.0 + 3.0, 3.0 + 1.0 + 1.0));
 }
 
 #[test]
@@ -120,7 +152,10 @@ fn the_latest_is_named() {
         (0, 28, timer(20, 20, true)),
     ];
     let all = jobs(&[spec("ui", &[0], Some(15))], 30, &marks);
-    assert_eq!(all[0].latest, Some(Latest { number: 0, due_ms: 15.0, lateness_ms: 10.0 }));
+    assert_eq!(
+        all[0].latest,
+        Some(Latest { comm: Some("t0".into()), number: 0, due_ms: 15.0, lateness_ms: 10.0 })
+    );
 }
 
 /// A start that is left out: of several merged ones those behind it count, and of the energy what is theirs.
@@ -139,13 +174,13 @@ fn what_is_released_before_does_not_count() {
         let mut streams = Streams::new(&[spec("ui", &[0], None)]).since(Instant(from * MS), true);
         for (task, at, mark) in marks {
             if at >= from && streams.none_before.is_empty() {
-                streams.spent(TaskId(0), Some(u128::from(from) * MJ));
+                streams.spent(TaskId(0), Some(u128::from(from) * MJ), half(from));
                 streams.begin();
             }
-            streams.spent(TaskId(task), Some(u128::from(at) * MJ));
+            streams.spent(TaskId(task), Some(u128::from(at) * MJ), half(at));
             streams.mark(TaskId(task), at * MS, mark);
         }
-        streams.spent(TaskId(0), Some(60 * MJ));
+        streams.spent(TaskId(0), Some(60 * MJ), half(60));
         streams.cut_off(60 * MS);
         let missed = streams.missed(|_| None);
         (streams.finish(60 * MS, |_| Some("ui".into())).remove(0), missed)
@@ -318,7 +353,7 @@ fn the_parts_of_the_energy_are_the_whole() {
                 }
                 _ => JobMark::Over { worked },
             };
-            streams.spent(TaskId(task as u32), Some(taken[task]));
+            streams.spent(TaskId(task as u32), Some(taken[task]), 0);
             streams.mark(TaskId(task as u32), at * MS, mark);
         }
         streams.cut_off(at * MS);

@@ -222,12 +222,17 @@ pub(crate) struct Set {
     /// against a kernel or is one: vm; of verify's --mode step, --record, --mutants: off]
     #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
     pub(crate) noise: Option<String>,
+    /// Simulate everything twice, with the simulator's short ways and without: it fails where an event differs, and says so
+    /// if none does (docs/performance.md)
+    #[arg(long)]
+    pub(crate) slow: bool,
 }
 
 impl Set {
     pub(crate) fn all(&self) -> Vec<(String, Value)> {
         let noise = self.noise.iter().map(|n| ("noise".to_string(), Value::Name(n.clone())));
-        self.set.iter().cloned().chain(noise).collect()
+        let slow = self.slow.then(|| ("short_ways".to_string(), Value::Int(0)));
+        self.set.iter().cloned().chain(noise).chain(slow).collect()
     }
 }
 
@@ -351,9 +356,14 @@ pub(crate) struct Run {
     /// List every burst of every task, too
     #[arg(long, conflicts_with_all = ["phases", "repeat"])]
     pub(crate) bursts: bool,
-    /// List every burst and every change of CPU of every task, too
-    #[arg(long, conflicts_with_all = ["phases", "repeat"])]
+    /// Print all there is, not one screen: plots, residencies, every task. With --bursts, JSON and CSV also list every change
+    /// of CPU
+    #[arg(long)]
     pub(crate) full: bool,
+    /// The task that it is about: a name, that of its instances, a job's, or a pattern (`io*`) [default: the one that begins
+    /// the first declared job, else the one with most work]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
     /// A util level whose time is wanted besides 450 and 1000; may be repeated
     #[arg(long = "level", value_name = "UTIL", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) levels: Vec<u64>,

@@ -8,6 +8,7 @@ mod memory;
 mod names;
 mod pictures;
 mod results;
+mod screens;
 mod sweep;
 mod why;
 

@@ -12,17 +12,20 @@
 
 use super::figures::{self, Basis, Figure, Time};
 use super::page::{Ink, Line, Page, name_lines, pad, width};
+use super::screen::{self, View, fitting};
 use super::{Style, jobs};
 use crate::words;
 use risetime_analysis::{JobsPhases, PhaseSummary, RunResult, Spread};
 
+/// A part below that is shown as 0.
+const SHOWN_MS: f64 = 0.05;
 /// Columns of a head that does not stand above.
 const HEAD: usize = 14;
-/// Tasks that get a table.
+/// Tasks that get a table where all is shown.
 const TASKS: usize = 4;
 
 /// How do these runs of the same workload differ? One column a run, differences to the first.
-pub fn compare(runs: &[RunResult], style: &Style) -> String {
+pub fn compare(runs: &[RunResult], view: &View<'_>, style: &Style) -> String {
     let names: Vec<&str> = runs.iter().map(|r| r.policy.as_str()).collect();
     let tasks = runs.iter().map(|r| r.tasks.len()).max().unwrap_or(0);
     let column = |run: &RunResult, task: usize| match run.tasks.get(task) {
@@ -38,12 +41,16 @@ pub fn compare(runs: &[RunResult], style: &Style) -> String {
         jobs: jobs.collect(),
         runs: runs.chunks(1).collect(),
     };
-    table(&all, style, |c, task| column(&runs[c], task))
+    fitted(&all, view, style, |c, task| column(&runs[c], task))
 }
 
 /// Policies side by side, each run from several start phases: medians. A column is the runs of one policy
 /// and their summary.
-pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) -> String {
+pub fn compare_phases(
+    columns: &[(&[RunResult], &PhaseSummary)],
+    view: &View<'_>,
+    style: &Style,
+) -> String {
     let name = |runs: &[RunResult]| runs.first().map_or(String::new(), |r| r.policy.clone());
     let names: Vec<String> = columns.iter().map(|c| name(c.0)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -59,7 +66,7 @@ pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) 
         jobs: columns.iter().map(|c| c.1.jobs.clone()).collect(),
         runs: columns.iter().map(|c| c.0).collect(),
     };
-    table(&all, style, |c, task| figures::of_phases(columns[c].0, columns[c].1, task))
+    fitted(&all, view, style, |c, task| figures::of_phases(columns[c].0, columns[c].1, task))
 }
 
 /// What is compared.
@@ -76,7 +83,27 @@ struct All<'a> {
     runs: Vec<&'a [RunResult]>,
 }
 
-fn table(all: &All<'_>, style: &Style, column: impl Fn(usize, usize) -> Vec<Figure>) -> String {
+/// All of it, or the task that leads on a screen, if the columns stand side by side there.
+fn fitted(
+    all: &All<'_>,
+    view: &View<'_>,
+    style: &Style,
+    column: impl Fn(usize, usize) -> Vec<Figure>,
+) -> String {
+    match view.full {
+        true => table(all, view, style, usize::MAX, &column),
+        false => fitting(|rows| table(all, view, style, rows, &column)),
+    }
+}
+
+/// `rows`: how much room there is, as on the [screen](super::screen) of a run.
+fn table(
+    all: &All<'_>,
+    view: &View<'_>,
+    style: &Style,
+    rows: usize,
+    column: &impl Fn(usize, usize) -> Vec<Figure>,
+) -> String {
     let All { first, names, tasks, what, .. } = *all;
     let mut page = Page::new(style);
     let Some(first) = first else {
@@ -87,26 +114,31 @@ fn table(all: &All<'_>, style: &Style, column: impl Fn(usize, usize) -> Vec<Figu
     let title =
         format!("{} · {} · {}{what}", first.workload, first.platform, words::backend(first));
     page.hanging("", Ink::Title, &title);
-    page.blank();
+    screen::about(&mut page, view);
     let heads = legend(&mut page, names, HEAD);
     let of = if all.what.is_empty() { String::new() } else { format!("{}; ", all.what) };
     let declared = all.jobs.iter().flatten().any(|j| j.declared);
     if declared {
-        jobs::side_by_side(&mut page, &heads, &all.jobs, &of);
+        jobs::side_by_side(&mut page, &heads, &all.jobs, &of, rows / 2);
     }
-    for task in 0..tasks.min(TASKS) {
+    let shown = match view.full {
+        true => 0..tasks.min(TASKS),
+        false => first.lead..(first.lead + 1).min(tasks),
+    };
+    let left_out = tasks - shown.len();
+    for task in shown {
         if tasks > 1 {
             let comm = first.tasks.get(task).map_or("task", |t| t.comm.as_str());
             page.line(Line::new().ink(Ink::Title, comm));
         }
         let columns: Vec<Vec<Figure>> = (0..names.len()).map(|c| column(c, task)).collect();
-        blocks(&mut page, &heads, &columns);
+        blocks(&mut page, &heads, &columns, rows.saturating_mul(4));
         other_times(&mut page, &heads, &columns);
         page.blank();
     }
-    if tasks > TASKS {
-        let text = format!("… {} of {tasks} tasks more; all: --format json or csv", tasks - TASKS);
-        page.paragraph(0, Ink::Dim, &text);
+    if left_out > 0 {
+        let more = if view.full { "all: --format json or csv" } else { "--full, or --task NAME" };
+        page.paragraph(0, Ink::Dim, &format!("… {left_out} of {tasks} tasks more; {more}"));
     }
     if tasks > 0 && names.len() > 1 {
         let text = "Beside each value: its difference to the first column's. \
@@ -117,11 +149,14 @@ fn table(all: &All<'_>, style: &Style, column: impl Fn(usize, usize) -> Vec<Figu
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
     if !declared {
-        jobs::side_by_side(&mut page, &heads, &all.jobs, &of);
+        jobs::side_by_side(&mut page, &heads, &all.jobs, &of, rows / 2);
     }
     page.cautions_of_speed(Some(first));
     let columns = heads.iter().map(String::as_str).zip(all.runs.iter().copied());
-    super::phases::notes(&mut page, &columns.collect::<Vec<_>>());
+    super::phases::notes(&mut page, &columns.collect::<Vec<_>>(), rows / 2);
+    if !view.full {
+        screen::read_on(&mut page, first, view);
+    }
     page.finish()
 }
 
@@ -178,7 +213,8 @@ struct Cell {
     ink: Ink,
 }
 
-fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
+/// `most`: so many figures at most.
+fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>], most: usize) {
     if columns.is_empty() {
         return;
     }
@@ -191,10 +227,13 @@ fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
     // What never happened under any policy is not worth a row.
     labels.retain(|label| {
         let mut all = columns.iter().flatten().filter(|f| f.label == *label);
-        *label == figures::FIRST || all.any(figures::Figure::is_there)
+        let shown = |f: &Figure| f.is_there() && !(f.part && f.spread.max < Some(SHOWN_MS));
+        *label == figures::FIRST || all.any(shown)
     });
     // The parts of the debt last, even where only a later policy has a part.
     labels.sort_by_key(|l| l.starts_with('·'));
+    let left_out = labels.len().saturating_sub(most);
+    labels.truncate(most);
     let full: Vec<Vec<Option<Figure>>> =
         columns.iter().map(|c| labels.iter().map(|l| figure(c, columns, l)).collect()).collect();
     let cells: Vec<Vec<Cell>> = full
@@ -224,9 +263,12 @@ fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
         }
         block(page, heads, &labels, &cells, &widths, label, &shown);
         if next >= cells.len() {
-            return;
+            break;
         }
         page.blank();
+    }
+    if left_out > 0 {
+        page.paragraph(0, Ink::Dim, &format!("… {left_out} figures more: --full"));
     }
 }
 

@@ -27,8 +27,10 @@ pub(super) enum Basis {
 /// When the reported burst of a run began, and when the run ended.
 type Times = (Option<f64>, f64);
 
-/// The first row of a task.
+/// The first row of a task whose work has no end.
 pub(super) const FIRST: &str = "to full speed ms";
+/// The first row of another one.
+const TOOK: &str = "longest burst took ms";
 
 /// One row.
 #[derive(Clone, Debug)]
@@ -156,11 +158,16 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     let one = |x: Option<f64>| Spread::of([x]);
     let burst = t.burst.as_ref();
     let basis = burst.map_or(Basis::Any, |b| Basis::Ended(b.ended_by));
-    let mut rows = vec![
-        Figure::new(FIRST, one(burst.and_then(words::to_full_speed))),
-        Figure::new("lost ms", one(burst.map(|b| b.debt_ms))).on(basis),
-        Figure::new("10-90 % rise ms", one(t.perf_10_90_ms)),
-    ];
+    let mut rows = if t.endless {
+        vec![
+            Figure::new(FIRST, one(burst.and_then(words::to_full_speed))),
+            Figure::new("lost ms", one(burst.map(|b| b.debt_ms))).on(basis),
+            Figure::new("10-90 % rise ms", one(t.perf_10_90_ms)),
+        ]
+    } else {
+        let took = burst.map(|b| b.took_ms);
+        finite(one(took), one(burst.map(|b| b.longer_ms)), basis)
+    };
     rows.extend(reach(t.reach.iter().map(|r| (r.what, one(r.after_ms)))));
     for (domain, ms) in on_domains(run, t) {
         rows.push(
@@ -170,9 +177,22 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     rows.push(Figure::new("waiting ms", one(Some(t.whole.wait_ms))).of_run());
     rows.push(Figure::energy("energy, task mJ", one(t.whole.energy_mj)).of_run());
     rows.extend(of_whole_runs(std::slice::from_ref(run), t));
-    rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
+    let parts = if t.endless { &t.lost } else { &t.spent.longer };
+    rows.extend(parts.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
     at_times(&mut rows, vec![times(run, t)], one(run.energy_mj));
     rows
+}
+
+/// The first rows of finite work. Whether a burst has had full speed on its way is no matter: only the run's end cuts it off.
+fn finite(took: Spread, longer: Spread, basis: Basis) -> Vec<Figure> {
+    let basis = match basis {
+        Basis::Ended(EndedBy::RunEnd) | Basis::Mixed { bound: true } => basis,
+        _ => Basis::Any,
+    };
+    vec![
+        Figure::new(TOOK, took).on(basis),
+        Figure::new("longer than at full speed", longer).on(basis),
+    ]
 }
 
 /// All of `rows` are of these times; before the parts of what was lost comes the whole run's energy.
@@ -195,11 +215,15 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     };
     let bursts = runs.iter().filter_map(|r| r.tasks.get(index)).map(|t| t.burst.as_ref());
     let full = Spread::of(bursts.map(|b| b.and_then(words::to_full_speed)));
-    let mut rows = vec![
-        Figure::new(FIRST, full),
-        Figure::new("lost ms", t.debt_ms).on(basis),
-        Figure::new("10-90 % rise ms", t.perf_10_90_ms),
-    ];
+    let mut rows = if t.endless {
+        vec![
+            Figure::new(FIRST, full),
+            Figure::new("lost ms", t.debt_ms).on(basis),
+            Figure::new("10-90 % rise ms", t.perf_10_90_ms),
+        ]
+    } else {
+        finite(t.took_ms, t.longer_ms, basis)
+    };
     rows.extend(reach(t.reach.iter().map(|r| (r.what, r.after_ms))));
     let name = |domain| match runs.first() {
         Some(run) => cpus_of(run, domain),
@@ -212,7 +236,8 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     rows.push(Figure::energy("energy, task mJ", t.energy_mj).of_run());
     let task = runs.first().and_then(|run| run.tasks.get(index));
     rows.extend(task.into_iter().flat_map(|t| of_whole_runs(runs, t)));
-    rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
+    let parts = if t.endless { &t.lost } else { &t.longer };
+    rows.extend(parts.iter().map(|l| lost(l.state, l.ms, basis)));
     let tasks = runs.iter().filter_map(|r| Some(times(r, r.tasks.get(index)?)));
     at_times(&mut rows, tasks.collect(), s.energy_mj);
     rows

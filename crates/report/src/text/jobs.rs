@@ -12,7 +12,9 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table};
 use super::run::{ALL, LIST, more};
 use crate::words;
-use risetime_analysis::{JobsPhases, Latest, Missed, PhaseSummary, RunResult, Spread, WORST};
+use risetime_analysis::{
+    Jobs, JobsPhases, Latest, Missed, PhaseSummary, RunResult, Spread, WORST, group_name,
+};
 
 /// What is shown of a spread.
 type Pick = fn(&Spread) -> Option<f64>;
@@ -80,7 +82,11 @@ fn kinds(j: &JobsPhases) -> String {
 
 /// What a run is about, if its workload declares jobs: how many were missed, and how long they took.
 pub(crate) fn sentence(r: &RunResult) -> Option<String> {
-    let j = r.jobs.iter().find(|j| j.declared)?;
+    r.jobs.iter().find(|j| j.declared).map(sentence_of)
+}
+
+/// How many of these jobs were missed, and how long they took.
+pub(super) fn sentence_of(j: &Jobs) -> String {
     let due = format!("{} job{} due", j.due, if j.due == 1 { "" } else { "s" });
     let missed = match (j.missed(), j.late) {
         (0, _) => "none missed".into(),
@@ -91,7 +97,33 @@ pub(crate) fn sentence(r: &RunResult) -> Option<String> {
     let took = j.response.as_ref().map_or(String::new(), |p| {
         format!("; 95 % took up to {:.2} ms, 99 % up to {:.2} ms", p.p95, p.p99)
     });
-    Some(format!("{}: {due}, {missed}{took}.", j.name))
+    let longer = j
+        .longer
+        .as_ref()
+        .filter(|p| p.p99 >= 0.005)
+        .map_or(String::new(), |p| format!(" and {:.2} ms longer than at full speed", p.p99));
+    format!("{}: {due}, {missed}{took}{longer}.", j.name)
+}
+
+/// `most` jobs of a run: declared ones, then those that were missed most often.
+pub(super) fn table_of(page: &mut Page<'_>, r: &RunResult, most: usize) {
+    title(page, "");
+    let mut table = table("");
+    let mut all: Vec<&Jobs> = r.jobs.iter().collect();
+    // Those that are late before those that are not.
+    let late = |j: &Jobs| j.latest.as_ref().map_or(f64::MIN, |l| l.lateness_ms);
+    all.sort_by(|a, b| {
+        b.declared
+            .cmp(&a.declared)
+            .then(b.missed().cmp(&a.missed()))
+            .then(late(b).total_cmp(&late(a)))
+    });
+    for j in all.iter().take(most) {
+        row(&mut table, j.name.clone(), &JobsPhases::of(&[*j]), MEDIAN);
+    }
+    page.table(2, &table);
+    more(page, all.len(), most, "kinds of jobs", "--full");
+    page.blank();
 }
 
 /// All jobs of a run.
@@ -105,9 +137,12 @@ pub(super) fn of_run(page: &mut Page<'_>, r: &RunResult) {
     shown().for_each(|(j, figures)| row(&mut table, j.name.clone(), &figures, MEDIAN));
     page.table(2, &table);
     for (j, figures) in shown() {
-        let latest = j.latest.filter(|l| l.lateness_ms > 0.0).map(|l| {
-            let Latest { number, due_ms, lateness_ms } = l;
-            format!("the latest: job {number}, due at {due_ms:.2} ms, {lateness_ms:.2} ms late")
+        let latest = j.latest.as_ref().filter(|l| l.lateness_ms > 0.0).map(|l| {
+            let Latest { number, due_ms, lateness_ms, .. } = l;
+            format!(
+                "the latest: job {number}{}, due at {due_ms:.2} ms, {lateness_ms:.2} ms late",
+                whose_job(j)
+            )
         });
         let said = [kinds(&figures)].into_iter().chain(latest).filter(|text| !text.is_empty());
         let said = said.collect::<Vec<_>>().join("; ");
@@ -119,24 +154,32 @@ pub(super) fn of_run(page: &mut Page<'_>, r: &RunResult) {
     page.blank();
 }
 
-/// Over start phases: medians, and the spread.
-pub(super) fn of_phases(page: &mut Page<'_>, s: &PhaseSummary) {
+/// Which of several instances begins the latest job, which tells its number apart: ` of w-3`.
+pub(super) fn whose_job(j: &Jobs) -> String {
+    let comm = j.latest.as_ref().and_then(|latest| latest.comm.as_ref());
+    let several = |comm: &&String| group_name(comm) != comm.as_str();
+    comm.filter(several).map_or(String::new(), |comm| format!(" of {comm}"))
+}
+
+/// Over start phases: medians, and the spread, of `most` of them.
+pub(super) fn of_phases(page: &mut Page<'_>, s: &PhaseSummary, most: usize) {
     if s.jobs.is_empty() {
         return;
     }
+    let most = most.clamp(1, SPREADS);
     title(page, &format!("medians of {} {}; ", s.phases.len(), super::phases::what(s)));
     let mut table = table("");
     const SPREAD: [(&str, Pick); 4] =
         [("  min", |s| s.min), ("  max", |s| s.max), ("  q1", |s| s.q1), ("  q3", |s| s.q3)];
-    for j in s.jobs.iter().take(SPREADS) {
+    for j in s.jobs.iter().take(most) {
         row(&mut table, j.name.clone(), j, MEDIAN);
         SPREAD.iter().for_each(|(label, at)| row(&mut table, (*label).into(), j, *at));
     }
     page.table(2, &table);
-    for j in s.jobs.iter().take(SPREADS) {
+    for j in s.jobs.iter().take(most) {
         say_kinds(page, &j.name, j);
     }
-    more(page, s.jobs.len(), SPREADS, "kinds of jobs", ALL);
+    more(page, s.jobs.len(), most, "kinds of jobs", ALL);
     page.blank();
 }
 
@@ -147,12 +190,13 @@ fn say_kinds(page: &mut Page<'_>, whose: &str, j: &JobsPhases) {
     }
 }
 
-/// Of several policies, `heads`: a table for each name. `of`: of what runs they are.
+/// Of several policies, `heads`: a table for each name, `most` of them. `of`: of what runs they are.
 pub(super) fn side_by_side(
     page: &mut Page<'_>,
     heads: &[String],
     columns: &[Vec<JobsPhases>],
     of: &str,
+    most: usize,
 ) {
     let mut names: Vec<&str> = Vec::new();
     for j in columns.iter().flatten() {
@@ -164,7 +208,8 @@ pub(super) fn side_by_side(
         return;
     }
     title(page, of);
-    for name in names.iter().take(SPREADS) {
+    let most = most.clamp(1, SPREADS);
+    for name in names.iter().take(most) {
         let rows = heads.iter().zip(columns);
         let rows = rows.filter_map(|(h, c)| Some((h, c.iter().find(|j| j.name == *name)?)));
         let mut table = table(name);
@@ -172,7 +217,7 @@ pub(super) fn side_by_side(
         page.table(2, &table);
         rows.for_each(|(head, j)| say_kinds(page, head, j));
     }
-    more(page, names.len(), SPREADS, "kinds of jobs", ALL);
+    more(page, names.len(), most, "kinds of jobs", ALL);
     page.blank();
 }
 

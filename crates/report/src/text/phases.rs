@@ -5,17 +5,39 @@
 
 use super::figures::{self, Figure};
 use super::page::{Ink, Line, Page, Table};
+use super::run::more;
+use super::screen::{self, View, fitting};
 use super::{Style, jobs};
 use crate::words;
-use risetime_analysis::{Level, PhaseSummary, RunResult, Spread, TaskResult};
+use risetime_analysis::{EndedBy, Level, PhaseSummary, RunResult, Spread, TaskResult};
 use risetime_model::micros;
 
-/// Tasks that get a table.
+/// Tasks that get a table where all is shown.
 const TASKS: usize = 4;
 
 /// What do these runs, which differ in their start phase only, have in common? With `every`,
 /// each phase's main figures follow.
-pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &Style) -> String {
+pub fn phases(
+    runs: &[RunResult],
+    summary: &PhaseSummary,
+    every: bool,
+    view: &View<'_>,
+    style: &Style,
+) -> String {
+    match view.full || every {
+        true => medians(runs, summary, every, view, style, usize::MAX),
+        false => fitting(|rows| medians(runs, summary, every, view, style, rows)),
+    }
+}
+
+fn medians(
+    runs: &[RunResult],
+    summary: &PhaseSummary,
+    every: bool,
+    view: &View<'_>,
+    style: &Style,
+    rows: usize,
+) -> String {
     let mut page = Page::new(style);
     let n = summary.phases.len();
     if let Some(r) = runs.first() {
@@ -28,35 +50,47 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
             what(summary)
         );
         page.hanging("", Ink::Title, &title);
-        page.blank();
+        screen::about(&mut page, view);
     }
     if summary.tasks.is_empty() {
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
     let declared = summary.jobs.iter().any(|j| j.declared);
     if declared {
-        jobs::of_phases(&mut page, summary);
+        jobs::of_phases(&mut page, summary, rows / 3);
     }
-    for (index, task) in summary.tasks.iter().enumerate().take(TASKS) {
+    let lead = runs.first().map_or(0, |run| run.lead);
+    let shown = match view.full {
+        true => 0..summary.tasks.len().min(TASKS),
+        false => lead..(lead + 1).min(summary.tasks.len()),
+    };
+    let left_out = summary.tasks.len() - shown.len();
+    for index in shown {
+        let task = &summary.tasks[index];
         if summary.tasks.len() > 1 {
             page.line(Line::new().ink(Ink::Title, task.comm.as_str()));
         }
         endings(&mut page, summary, index);
-        spreads(&mut page, &figures::of_phases(runs, summary, index));
-        residency(&mut page, runs, summary, index);
+        spreads(&mut page, &figures::of_phases(runs, summary, index), rows.saturating_mul(4));
+        if view.full {
+            residency(&mut page, runs, summary, index);
+        }
         if every {
             each(&mut page, runs, index);
         }
     }
-    if summary.tasks.len() > TASKS {
-        let more = summary.tasks.len() - TASKS;
-        page.paragraph(0, Ink::Dim, &format!("… {more} tasks more; all: --format json or csv"));
+    if left_out > 0 {
+        let more = if view.full { "all: --format json or csv" } else { "--full, or --task NAME" };
+        page.paragraph(0, Ink::Dim, &format!("… {left_out} tasks more; {more}"));
     }
     if !declared {
-        jobs::of_phases(&mut page, summary);
+        jobs::of_phases(&mut page, summary, rows / 3);
     }
     page.cautions_of_speed(runs.first());
-    notes(&mut page, &[("", runs)]);
+    notes(&mut page, &[("", runs)], rows / 2);
+    if let Some(first) = runs.first().filter(|_| !view.full) {
+        screen::read_on(&mut page, first, view);
+    }
     page.finish()
 }
 
@@ -65,21 +99,24 @@ const NAMED: usize = 4;
 
 /// What a reader should know of these runs, each note once, with the policies and start phases that it is about if it is not
 /// about all. `columns`: the runs of each policy.
-pub(super) fn notes(page: &mut Page<'_>, columns: &[(&str, &[RunResult])]) {
+pub(super) fn notes(page: &mut Page<'_>, columns: &[(&str, &[RunResult])], most: usize) {
     let mut notes: Vec<&String> = Vec::new();
     for note in columns.iter().flat_map(|(_, runs)| *runs).flat_map(|run| &run.notes) {
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
-    for note in notes {
+    let all = notes.len();
+    let most = most.max(1);
+    for note in notes.into_iter().take(most) {
         let has = |run: &&RunResult| run.notes.contains(note);
         let whose: Vec<String> =
             columns.iter().filter_map(|(policy, runs)| whose(policy, runs, has)).collect();
-        let all = columns.iter().flat_map(|(_, runs)| *runs).all(|run| has(&run));
-        let head = if all { String::new() } else { format!("{}: ", whose.join("; ")) };
+        let of_all = columns.iter().flat_map(|(_, runs)| *runs).all(|run| has(&run));
+        let head = if of_all { String::new() } else { format!("{}: ", whose.join("; ")) };
         page.hanging("note: ", Ink::Dim, &format!("{head}{note}"));
     }
+    more(page, all, most, "notes", "--full");
 }
 
 /// Which of a policy's runs have it: the policy, if it has a name, and the start phases unless it is all of them.
@@ -107,6 +144,10 @@ pub(super) fn what(summary: &PhaseSummary) -> &'static str {
 /// How the bursts ended, if not all alike or not at full speed.
 fn endings(page: &mut Page<'_>, summary: &PhaseSummary, index: usize) {
     let ended = &summary.tasks[index].ended_by;
+    let cut_off = ended.iter().any(|(how, _)| *how == EndedBy::RunEnd);
+    if !summary.tasks[index].endless && !cut_off {
+        return;
+    }
     if let [(only, _)] = ended.as_slice()
         && only.as_str() == "full_speed"
     {
@@ -136,14 +177,16 @@ fn columns(width: usize) -> &'static [Column] {
     &ALL[..if width >= 64 { 5 } else { 3 }]
 }
 
-fn spreads(page: &mut Page<'_>, rows: &[Figure]) {
+fn spreads(page: &mut Page<'_>, rows: &[Figure], most: usize) {
     let columns = columns(page.width());
     let mut table = Table::new(std::iter::once("").chain(columns.iter().map(|c| c.0)));
-    for f in rows.iter().filter(|f| f.label == figures::FIRST || f.is_there()) {
+    let there = || rows.iter().filter(|f| f.label == figures::FIRST || f.is_there());
+    for f in there().take(most) {
         let cells = columns.iter().map(|c| f.text(c.1));
         table.row(std::iter::once(f.label.clone()).chain(cells));
     }
     page.table(0, &table);
+    more(page, there().count(), most, "figures", "--full");
     page.blank();
 }
 

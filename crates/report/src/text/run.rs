@@ -15,10 +15,11 @@
 use super::figures::told_as;
 use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
+use super::screen::{self, View};
 use super::{Style, jobs};
 use crate::words;
 use risetime_analysis::{
-    Burst, By, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
+    Burst, By, EndedBy, Level, Lost, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
 };
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::micros;
@@ -35,11 +36,15 @@ const PLOT: usize = 16;
 /// Plots of frequencies; a task may visit hundreds of CPUs.
 const FREQ_PLOTS: usize = 8;
 
-/// What did this run show? Headline, figures and plots of the task that `timeline` follows,
-/// the one that leads; a row for each other task.
-pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
+/// What did this run show? Its first screen; or all: headline, figures and plots of the task that `timeline` follows, the one
+/// that leads, and a row for each other task.
+pub fn run(result: &RunResult, timeline: &Timeline, view: &View<'_>, style: &Style) -> String {
+    if !view.full {
+        return screen::screen(result, view, style);
+    }
     let mut page = Page::new(style);
     title(&mut page, result);
+    screen::about(&mut page, view);
     let about = jobs::sentence(result);
     if let Some(about) = &about {
         page.hanging("", Ink::Strong, about);
@@ -50,7 +55,8 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
         None => page.line(Line::new().plain("No task of the workload ever ran.")),
         Some(task) => {
             let names = words::task_names(result);
-            headline(&mut page, &names[result.lead], task);
+            headline(&mut page, &names[result.lead], task, true);
+            page.blank();
             where_it_went(&mut page, task);
             reached(&mut page, result, task);
             moved(&mut page, task);
@@ -73,11 +79,11 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
 
 /// A burst in the list of all of them.
 pub fn burst_line(comm: &str, b: &Burst) -> String {
-    let [t0, running, debt] = [b.t0_ms, b.running_ms, b.debt_ms].map(words::one);
-    let bound = words::bound(b);
+    let t0 = words::one(b.t0_ms);
     let full = words::to_full_speed(b);
-    let full = full.map_or("never".into(), |ms| format!("after {} ms", words::one(ms)));
-    format!("{t0:>10} ms  {comm}: runs {running} ms, full speed {full}, {bound}{debt} ms lost")
+    let full = full.map_or(String::new(), |ms| format!("; full speed after {}", words::one(ms)));
+    let took = took(b);
+    format!("{t0:>10} ms  {comm}: {}{full}", took.trim_end_matches('.'))
 }
 
 /// A change of CPU there.
@@ -86,7 +92,7 @@ pub fn migration_line(comm: &str, m: &Migration) -> String {
     format!("{at:>10} ms  {comm}: {} → {}  {why}", m.from, m.to)
 }
 
-fn title(page: &mut Page<'_>, r: &RunResult) {
+pub(super) fn title(page: &mut Page<'_>, r: &RunResult) {
     let rest = format!(
         " · {} · {} · {} · {} ms",
         r.platform,
@@ -102,57 +108,101 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
     if r.phase > Span(0) {
         page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", micros(r.phase))));
     }
-    page.blank();
 }
 
-/// The first sentence: when the burst had full speed and what it lost until then.
+/// The first sentence. Of work without end: when the burst had full speed, and what it lost until then; of finite work: how
+/// long the burst took, and how long the same work takes at full speed.
 pub(crate) fn sentence(t: &TaskResult) -> String {
-    use risetime_analysis::EndedBy;
-    let Some(b) = &t.burst else {
-        return format!("{} never became runnable.", t.comm);
-    };
-    let lost = format!("{}{} ms of full-speed work lost", words::bound(b), words::one(b.debt_ms));
-    let span = words::one(b.t1_ms - b.t0_ms);
-    match b.ended_by {
-        EndedBy::FullSpeed => format!("{span} ms to full speed; {lost} on the way."),
-        EndedBy::Sleep => format!("Asleep again after {span} ms without full speed; {lost}."),
-        EndedBy::Exit => format!("Done after {span} ms without full speed; {lost}."),
-        EndedBy::RunEnd => format!("Not at full speed when the run ended after {span} ms; {lost}."),
+    match &t.burst {
+        None => format!("{} never became runnable.", t.comm),
+        Some(b) if t.endless => climbed(b),
+        Some(b) => took(b),
     }
 }
 
-fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult) {
-    page.hanging("", Ink::Strong, &format!("{name}: {}", sentence(t)));
+/// How a burst of work without end came to full speed.
+fn climbed(b: &Burst) -> String {
+    let (lost, span) = (words::one(b.debt_ms), words::one(b.t1_ms - b.t0_ms));
+    let without = |end: &str| {
+        let (took, work) = (words::one(b.took_ms), words::one(b.took_ms - b.longer_ms));
+        format!("Never at full speed: in {took} ms, {end}, it did what takes {work} ms there.")
+    };
+    match b.ended_by {
+        EndedBy::FullSpeed => {
+            format!("{span} ms to full speed; {lost} ms of full-speed work lost on the way.")
+        }
+        EndedBy::Sleep => without("until it slept"),
+        EndedBy::Exit => without("until it was gone"),
+        EndedBy::RunEnd => without("to the run's end"),
+    }
+}
+
+/// How long a burst of finite work took.
+fn took(b: &Burst) -> String {
+    let work = words::one(b.took_ms - b.longer_ms);
+    let (took, longer) = (words::one(b.took_ms), words::one(b.longer_ms));
+    // A burst that has had full speed ended with the run, too, if it did not end before.
+    match b.ended_by {
+        EndedBy::RunEnd => {
+            format!(
+                "cut off by the run's end after {took} ms, {work} at full speed: {longer} ms longer so far."
+            )
+        }
+        _ => format!("took {took} ms, {work} at full speed: {longer} ms longer."),
+    }
+}
+
+/// What became of the task's burst; `first`: nothing that matters more stands before it.
+pub(super) fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult, first: bool) {
+    let ink = if first { Ink::Strong } else { Ink::Plain };
+    let which = t
+        .burst
+        .filter(|_| t.bursts > 1)
+        .map(|b| format!("the longest of {} bursts, from {} ms on", t.bursts, words::one(b.t0_ms)));
+    match &which {
+        Some(which) if !t.endless => {
+            page.hanging("", ink, &format!("{name}: {which}, {}", sentence(t)));
+        }
+        _ => page.hanging("", ink, &format!("{name}: {}", sentence(t))),
+    }
     if !t.policies.is_empty() {
         page.paragraph(0, Ink::Dim, &format!("Under {}.", policies(t)));
     }
-    let Some(b) = &t.burst else { return };
+    let Some(b) = t.burst.filter(|_| t.endless) else { return };
     if (b.debt_ms - b.debt_capped_ms).abs() >= 0.05 {
         let text = format!(
-            "Of it {}{} ms against the fastest speed this task may have.",
-            words::bound(b),
+            "Against the fastest speed that it may have {}{} ms of work are lost.",
+            words::bound(&b),
             words::one(b.debt_capped_ms)
         );
         page.paragraph(0, Ink::Plain, &text);
     }
-    if t.bursts > 1 {
-        let text =
-            format!("The longest of {} bursts, from {} ms on.", t.bursts, words::one(b.t0_ms));
-        page.paragraph(0, Ink::Dim, &text);
+    if let Some(which) = which {
+        page.paragraph(0, Ink::Dim, &format!("This is {which}."));
     }
-    page.blank();
 }
 
 /// What was lost by state, as bars; nothing if nothing was lost.
 pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
-    let total: f64 = t.lost.iter().map(|l| l.ms).sum();
-    let rows: Vec<(String, f64, String)> = t
-        .lost
+    states(page, "Where it went", if t.endless { &t.lost } else { &t.spent.longer }, LIST);
+}
+
+/// Times by state, as bars: the first `most`, and the rest of them together.
+pub(super) fn states(page: &mut Page<'_>, title: &str, all: &[Lost], most: usize) {
+    let total: f64 = all.iter().map(|l| l.ms).sum();
+    let shown: Vec<&Lost> = all.iter().filter(|l| l.ms >= 0.05).collect();
+    let (first, rest) = shown.split_at(if shown.len() > most { most - 1 } else { shown.len() });
+    let others = (rest.len() > 1).then(|| {
+        let ms: f64 = rest.iter().map(|l| l.ms).sum();
+        (format!("{} others", rest.len()), ms)
+    });
+    let rows: Vec<(String, f64, String)> = first
         .iter()
-        .filter(|l| l.ms >= 0.05)
-        .map(|l| {
-            let share = 100.0 * l.ms / total;
-            (words::lost_state(l.state), l.ms, format!("{} ms {share:>3.0} %", words::one(l.ms)))
+        .map(|l| (words::lost_state(l.state), l.ms))
+        .chain(others)
+        .map(|(name, ms)| {
+            let share = 100.0 * ms / total;
+            (name, ms, format!("{} ms {share:>3.0} %", words::one(ms)))
         })
         .collect();
     if rows.is_empty() {
@@ -160,11 +210,10 @@ pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
     }
     let wide = rows.iter().map(|r| r.2.chars().count()).max().unwrap_or(0);
     let rows: Vec<_> = rows.into_iter().map(|(l, v, t)| (l, v, format!("{t:>wide$}"))).collect();
-    page.line(Line::new().ink(Ink::Title, "Where it went"));
+    page.line(Line::new().ink(Ink::Title, title));
     page.bars(2, Ink::Bad, &rows);
     page.blank();
 }
-
 fn reached(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     if t.reach.is_empty() {
         return;
@@ -227,7 +276,7 @@ fn moved(page: &mut Page<'_>, t: &TaskResult) {
         t.spent.moves() as usize,
         SHORT_LIST.min(t.migrations.len()),
         "migrations",
-        "--full",
+        "--bursts --full",
     );
     page.blank();
 }
@@ -269,13 +318,16 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
     page.line(Line::new().ink(Ink::Title, "Other tasks"));
     let others = || r.tasks.iter().zip(names).enumerate().filter(|(i, _)| *i != r.lead);
     let shown = || others().map(|(_, other)| other).take(SHORT_LIST);
-    let mut table = Table::new(["task", "full speed", "lost ms", "wait ms", "mJ"]);
+    let mut table = Table::new(["task", "full speed", "lost ms", "longer ms", "wait ms", "mJ"]);
     for (t, name) in shown() {
         let burst = t.burst.as_ref();
         table.row([
             name.clone(),
-            words::one_or(burst.and_then(words::to_full_speed), "–"),
-            burst.map_or("–".into(), |b| words::bound(b).to_string() + &words::one(b.debt_ms)),
+            words::one_or(burst.filter(|_| t.endless).and_then(words::to_full_speed), "–"),
+            burst
+                .filter(|_| t.endless)
+                .map_or("–".into(), |b| words::bound(b).to_string() + &words::one(b.debt_ms)),
+            words::one(t.whole.longer_ms),
             words::one(t.whole.wait_ms),
             words::energy(t.whole.energy_mj),
         ]);
@@ -389,7 +441,7 @@ fn waits(page: &mut Page<'_>, r: &RunResult) {
 }
 
 /// A short time in the unit that suits it.
-fn time(ms: f64) -> String {
+pub(super) fn time(ms: f64) -> String {
     match ms < 0.9995 {
         true => format!("{:.0} µs", 1000.0 * ms),
         false => format!("{ms:.2} ms"),
@@ -397,7 +449,7 @@ fn time(ms: f64) -> String {
 }
 
 /// What tasks that end have come to.
-fn work(page: &mut Page<'_>, r: &RunResult) {
+pub(super) fn work(page: &mut Page<'_>, r: &RunResult) {
     let (gone, all) = r.exited;
     if gone == 0 {
         return;

@@ -12,6 +12,7 @@ use crate::kernel::pressure;
 use crate::kernel::series;
 use crate::kernel::sysctls;
 use crate::kernel::tracker;
+use crate::run::both_ways;
 use crate::time::{cost, noise};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
@@ -196,6 +197,15 @@ const START: &[Param] = &[
         range: Range::Int(0, 1024),
         default: Default::Int(0),
         home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: both_ways::SHORT_WAYS,
+        doc: "0 = simulated twice, with the simulator's short ways and without: the run fails unless both are the same in every event (--slow; unset: once, with them)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        // A real kernel beside it has none.
+        home: Home::Simulator(Neutral::Any),
     },
 ];
 

@@ -26,7 +26,6 @@ pub(crate) enum ShortWay {
 }
 
 /// All of them.
-#[cfg(test)]
 pub(crate) const SHORT_WAYS: [ShortWay; 7] = [
     ShortWay::Plain,
     ShortWay::Glance,

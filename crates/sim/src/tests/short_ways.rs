@@ -2,29 +2,17 @@
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
-use crate::state::machine::Machine;
+use crate::run::both_ways::{both_ways, close};
 use crate::state::short_ways::counted::{FAULT, Fault, TAKEN};
 use crate::state::short_ways::{SHORT_WAYS, ShortWay};
-use crate::{Counterfactual, draws, setup};
+use crate::{Counterfactual, Simulator, draws, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Attr};
 use risetime_model::{Experiment, Platform, Workload};
-use risetime_trace::TraceSink;
-
-/// From the start on, the long way is taken.
-fn close(m: &mut Machine, way: ShortWay) {
-    match way {
-        ShortWay::Plain => m.plain = false,
-        ShortWay::Glance => m.glances = false,
-        ShortWay::Tally => m.tally = None,
-        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.pd.cost = Vec::new()),
-        ShortWay::Jiffy => m.keeps_jiffy = false,
-        ShortWay::SameOpp => m.keeps_opp = false,
-        ShortWay::Unheard => m.unheard = false,
-    }
-}
+use risetime_trace::{Backend, Event, RunError, TraceSink};
+use std::cell::Cell;
 
 /// Runs `e` with these ways closed: what every task had in the end, to the ns, in how many events.
 fn end(e: &Experiment, closed: &[ShortWay], sink: &mut dyn TraceSink) -> Result<String, String> {
@@ -108,6 +96,54 @@ fn a_jiffy_is_not_kept_where_the_grid_moves() {
     m.set_tick_offset(Span(300_000));
     m.now = Instant(648_539);
     assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_300_000)));
+}
+
+/// Whoever asks for it has every run made both ways, and gets the long way's events and outcome.
+#[test]
+fn whoever_asks_has_both_ways_run() {
+    let phone = Workload::load("phone").expect("built in");
+    let e = |set: &[(&str, i64)]| on("pixel6", phone.clone(), set, 200);
+    let (mut once, mut twice) = (Bytes::default(), Bytes::default());
+    let short = Simulator.run(&e(&[]), &mut once).expect("it runs");
+    let long = Simulator.run(&e(&[("short_ways", 0)]), &mut twice).expect("it runs");
+    assert_eq!((short, once.0), (long, twice.0));
+}
+
+/// Where one way leads elsewhere, that is where it ends, and what was there on both.
+#[test]
+fn where_the_ways_part_is_told() {
+    let e = on("m1", Workload::load("rampup").expect("built in"), &[], 100);
+    let events = Cell::new(0);
+    let run = |sink: &mut dyn TraceSink, closed: bool| {
+        let mut bent = Bent { sink, from: closed.then_some(1000), events: &events };
+        events.set(0);
+        Simulator.run(&e, &mut bent)
+    };
+    let said = both_ways(&mut Bytes::default(), run).expect_err("they differ");
+    let RunError::Failed(said) = said else { panic!("{said:?}") };
+    assert!(said.contains("event 1000 is Phase") && said.contains("with them"), "{said}");
+}
+
+/// Somebody between a run and who listens to it, who changes one event.
+struct Bent<'a> {
+    sink: &'a mut dyn TraceSink,
+    from: Option<u32>,
+    events: &'a Cell<u32>,
+}
+
+impl TraceSink for Bent<'_> {
+    fn header(&mut self, header: &risetime_trace::Header) {
+        self.sink.header(header);
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match self.from == Some(self.events.replace(self.events.get() + 1)) {
+            true => self.sink.event(at, &Event::Phase { task: Default::default(), phase: "x" }),
+            false => self.sink.event(at, event),
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        self.sink.end(at);
+    }
 }
 
 #[test]

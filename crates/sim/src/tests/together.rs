@@ -362,6 +362,54 @@ fn who_waits_for_ever_is_named() {
     );
 }
 
+/// Whoever cannot be woken by those that go on is named, and nobody else.
+#[test]
+fn who_is_left_behind_by_those_that_go_on_is_named() {
+    let busy = r#""go": {"loop": -1, "run": 10, "resume": "x", "sem_post": "s", "sleep": 1000}"#;
+    let named = |tasks: &str| {
+        let (_, outcome) = run(&format!("{busy}, {tasks}"), 20);
+        let names = said(outcome)
+            .into_iter()
+            .filter_map(|note| Some(note.strip_prefix("task ")?.split(' ').next()?.to_string()));
+        names.collect::<Vec<_>>()
+    };
+    // A name that is spelt wrong; a semaphore that nobody posts; two that only wait for each other.
+    assert_eq!(named(r#""b": {"loop": -1, "suspend": "xx", "run": 10}"#), ["b"]);
+    assert_eq!(named(r#""b": {"loop": -1, "sem_wait": "t", "run": 10}"#), ["b"]);
+    assert_eq!(
+        named(
+            r#""b": {"loop": -1, "suspend": "c", "run": 10, "resume": "d"},
+               "c": {"loop": -1, "suspend": "d", "run": 10, "resume": "c"}"#
+        ),
+        ["b", "c"]
+    );
+    // At a barrier with one that never comes; behind a mutex whose owner goes on and keeps it.
+    assert_eq!(
+        named(
+            r#""b": {"loop": 1, "run": 10, "barrier": "o"},
+               "c": {"loop": 1, "suspend": "nobody", "barrier": "o"}"#
+        ),
+        ["b", "c"]
+    );
+    assert_eq!(
+        named(
+            r#""a": {"phases": {"p": {"lock": "m", "run": 10}, "q": {"loop": -1, "run": 10, "sleep": 100}}},
+               "b": {"loop": 1, "delay": 1000, "lock": "m", "unlock": "m"}"#
+        ),
+        ["b"]
+    );
+    // These are woken, by one that goes on or will be there.
+    assert_eq!(named(r#""b": {"loop": -1, "suspend": "x", "run": 10}"#), [""; 0]);
+    assert_eq!(named(r#""b": {"loop": -1, "sem_wait": "s", "run": 10}"#), [""; 0]);
+    assert_eq!(
+        named(
+            r#""b": {"loop": -1, "suspend": "late", "run": 10},
+               "c": {"loop": 1, "delay": 50000000, "resume": "late"}"#
+        ),
+        [""; 0]
+    );
+}
+
 #[test]
 fn tasks_that_only_wake_each_other_are_noticed() {
     let (_, outcome) = run(

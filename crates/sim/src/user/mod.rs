@@ -6,6 +6,7 @@
 //! job of a hint session is done ──> power_hal, a task of its own ──> current: sets_uclamp_min
 //! ```
 
+pub(crate) mod for_ever;
 pub mod power_hal;
 pub(crate) mod program;
 pub(crate) mod sync;

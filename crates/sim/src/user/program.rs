@@ -118,6 +118,22 @@ impl Program {
     pub(crate) fn spec_arc(&self) -> (Arc<[TaskSpec]>, usize) {
         (Arc::clone(&self.spec), self.task)
     }
+    /// The events that it may yet come to: of a phase or a list of phases that is gone through again all of them.
+    pub(crate) fn ahead(&self) -> impl Iterator<Item = &Event> {
+        let spec = &self.spec[self.like];
+        let now = spec.phases.get(self.phase);
+        let stays = now.is_some_and(|phase| phase.repeat == Repeat::Forever);
+        let again = !stays && more(spec.repeat, self.task_rounds + 1);
+        let phases = spec.phases.iter().enumerate().filter(move |(i, _)| match stays {
+            true => *i == self.phase,
+            false => again || *i >= self.phase,
+        });
+        phases.flat_map(move |(i, phase)| {
+            let whole = again || i != self.phase || more(phase.repeat, self.phase_rounds + 1);
+            phase.events.iter().skip(if whole { 0 } else { self.event })
+        })
+    }
+
     /// The phase that holds the next event; past the end, the number of phases.
     pub(crate) fn upcoming_phase(&self) -> usize {
         let spec = self.spec();

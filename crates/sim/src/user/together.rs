@@ -27,7 +27,7 @@
 //! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
 use crate::kernel::syscalls::Current;
-use crate::state::machine::{Machine, Role, State, Todo};
+use crate::state::machine::Todo;
 use crate::user::User;
 use crate::user::power_hal::tells_job;
 use crate::user::program::Program;
@@ -229,82 +229,5 @@ impl User {
                 true
             }
         }
-    }
-
-    // ------------------------------------------------------------------ the end
-
-    /// Who can never go on: those that wait for each other, for a mutex of one that is gone, or
-    /// for a signal when nobody is left to give it.
-    pub(crate) fn waits_for_ever(&self, m: &Machine, workload: &Workload) -> Vec<String> {
-        /// More are only counted.
-        const LIST: usize = 5;
-        // A service waits for others for as long as they live.
-        let user = |task: &TaskId| {
-            matches!(m.task(*task).role, Role::User) && self.program(*task).is_some()
-        };
-        let asleep = |task: &TaskId| {
-            m.task(*task).state == State::Sleeping
-                && self.together.sync.wait_of(*task).0 != Wait::Nothing
-        };
-        let gone = |task: TaskId| m.task(task).state == State::Exited;
-        let tasks = || (0..m.tasks.len() as u32).map(TaskId).filter(user);
-        let nobody_left = tasks().all(|t| gone(t) || asleep(&t));
-        let waiting: Vec<TaskId> = tasks().filter(asleep).collect();
-        let owner = |task: TaskId| match self.together.sync.wait_of(task).0 {
-            Wait::Mutex(mutex) => self.together.sync.owner(mutex),
-            _ => None,
-        };
-        let hopeless = |task: &TaskId| {
-            let mut at = *task;
-            // A chain of owners that is longer than there are waiters is a ring.
-            for _ in 0..=waiting.len() {
-                match owner(at) {
-                    Some(next) if gone(next) => return true,
-                    Some(next) => at = next,
-                    None => return false,
-                }
-            }
-            true
-        };
-        let stuck: Vec<TaskId> =
-            waiting.iter().copied().filter(|t| nobody_left || hopeless(t)).collect();
-        let mut notes: Vec<String> =
-            stuck.iter().take(LIST).map(|t| self.says(m, *t, workload, owner(*t))).collect();
-        if stuck.len() > LIST {
-            notes.push(format!("{} more tasks wait for ever", stuck.len() - LIST));
-        }
-        notes
-    }
-
-    fn says(
-        &self,
-        m: &Machine,
-        task: TaskId,
-        workload: &Workload,
-        owner: Option<TaskId>,
-    ) -> String {
-        let (wait, since) = self.together.sync.wait_of(task);
-        let o = &workload.objects;
-        let name =
-            |list: &[String], index: u32| list.get(index as usize).cloned().unwrap_or_default();
-        let what = match wait {
-            Wait::Mutex(index) => {
-                let holder =
-                    owner.map_or(String::new(), |t| format!(", which {} holds", m.task(t).comm));
-                format!("mutex \"{}\"{holder}", name(&o.mutexes, index))
-            }
-            Wait::Cond { cond, .. } => format!("a signal of \"{}\"", name(&o.conds, cond)),
-            Wait::Barrier(index) => {
-                let barrier = o.barriers.get(index as usize);
-                format!("the others at barrier \"{}\"", barrier.map_or("", |b| b.name.as_str()))
-            }
-            Wait::Semaphore(index) => format!("semaphore \"{}\"", name(&o.semaphores, index)),
-            Wait::Nothing => String::new(),
-        };
-        format!(
-            "task {} waits for {what} from {:.3} ms to the end: nobody is left to wake it",
-            m.task(task).comm,
-            since.as_ms()
-        )
     }
 }
