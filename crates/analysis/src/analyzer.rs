@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
             stretch: options.stretch,
             tick: platform.tick().0,
             now: 0,
-            machine: Machine::new(platform, &header.signals),
+            machine: Machine::new(platform, &header.signals, &header.settings),
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
@@ -224,6 +224,19 @@ impl<'a> Run<'a> {
                 self.wakeup(task, cpu, why);
             }
             Event::Migrate { task, to, why, .. } => self.migrate(task, to, why),
+            Event::Stolen { cpu, span } => {
+                if let Some(index) = self.machine.current(cpu).and_then(|id| self.ids.get(id)) {
+                    self.account(index);
+                    let t = &mut self.tasks[index];
+                    t.stolen(self.machine.place(cpu, t.id).key, span.0);
+                }
+            }
+            Event::Due { task, ago } => {
+                let due = self.now.saturating_sub(ago.0);
+                if let Some(index) = self.ids.get(task) {
+                    self.tasks[index].due = Some(due);
+                }
+            }
             Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
                 self.task_new(task, comm, user, cpu, max_speed);
             }
@@ -257,6 +270,7 @@ impl<'a> Run<'a> {
                 }
             }
             Event::Irq { cpu, enters } => {
+                self.account_core(cpu);
                 self.machine.set_irq(cpu, enters, self.now);
             }
             Event::Step { task, number } => {
@@ -465,6 +479,7 @@ impl<'a> Run<'a> {
             }
             self.tell(index);
         }
+        self.account_beside(cpu);
         self.machine.switch(cpu, next, now);
         if let Some(index) = next.and_then(|id| self.ids.get(id)) {
             self.account(index);
@@ -472,8 +487,10 @@ impl<'a> Run<'a> {
             self.moves(index, cpu, "unrecorded");
             let t = &mut self.tasks[index];
             if t.doing != Doing::Gone {
+                let due = t.due.take();
                 if let Some(woken) = t.woken.take().filter(|woken| *woken >= self.from) {
                     self.latency.waited(t.group, cpu, now - woken);
+                    self.latency.late(t.group, now - due.unwrap_or(woken));
                 }
                 t.doing = Doing::Runs(cpu);
                 t.first_ran.get_or_insert(now);
@@ -541,6 +558,22 @@ impl<'a> Run<'a> {
         for i in 0..self.machine.domains[d].cpus.len() {
             let cpu = self.machine.domains[d].cpus[i];
             self.account_cpu(cpu);
+        }
+    }
+
+    /// Accounts the tasks on the threads of a core.
+    fn account_core(&mut self, cpu: CpuId) {
+        self.account_cpu(cpu);
+        self.account_beside(cpu);
+    }
+
+    /// Accounts the tasks on the other threads of a core.
+    #[inline]
+    fn account_beside(&mut self, cpu: CpuId) {
+        let mut from = 0;
+        while let Some((thread, next)) = self.machine.beside(cpu, from) {
+            self.account_cpu(thread);
+            from = next;
         }
     }
 
@@ -762,6 +795,7 @@ fn cpu_of(event: &Event<'_>) -> Option<CpuId> {
         | Event::FreqRequest { cpu, .. }
         | Event::Idle { cpu, .. }
         | Event::Irq { cpu, .. }
+        | Event::Stolen { cpu, .. }
         | Event::Work { cpu, .. }
         | Event::Misfit { cpu, .. } => Some(cpu),
         Event::Migrate { to, .. } => Some(to),

@@ -7,6 +7,7 @@
 use crate::metric::Metric;
 use crate::result::RunResult;
 use risetime_kernel::KernelRev;
+use risetime_model::platform::SMT_SPEED;
 use risetime_model::workload::{Attr, Event, Policy, TaskSpec};
 use risetime_model::{Experiment, Workload};
 
@@ -67,6 +68,19 @@ pub const WEAK: &[Weak] = &[
             "every figure",
             "size of the error unknown",
             "no machine of more than 8 CPUs was held against a real kernel",
+        ],
+    ),
+    weak(
+        |e| {
+            e.platform.topology.smt()
+                && tasks(e).count() > 1
+                && !e.policy.set.contains_key(SMT_SPEED)
+        },
+        &[Speed, Activations, Responses, Energy],
+        [
+            "beside a busy thread of the core",
+            "as far off as the estimate",
+            "a thread's speed is then taken to be 640 of 1024",
         ],
     ),
     weak(

@@ -86,6 +86,8 @@ impl Times {
 pub(crate) struct Sums {
     /// Running, by the [key](Place::key) of where.
     run: Times,
+    /// Of that, so long it did not get on.
+    stolen: Times,
     wait: u64,
     /// How much longer it took than at full speed, by state.
     longer: Debt,
@@ -96,6 +98,7 @@ pub(crate) struct Sums {
 impl Sums {
     fn clear(&mut self) {
         self.run.clear();
+        self.stolen.clear();
         self.wait = 0;
         self.longer = Debt::default();
         self.moves.clear();
@@ -103,6 +106,7 @@ impl Sums {
 
     pub(crate) fn absorb(&mut self, other: &Sums) {
         self.run.absorb(&other.run);
+        self.stolen.absorb(&other.stolen);
         self.wait += other.wait;
         self.longer.absorb(&other.longer);
         other.moves.iter().for_each(|(what, n)| self.moved(*what, *n));
@@ -115,6 +119,11 @@ impl Sums {
         }
     }
 
+    /// It ran so many ns there without getting on.
+    pub(crate) fn stolen(&mut self, key: u32, ns: u64) {
+        self.stolen.add(key, ns);
+    }
+
     pub(crate) fn running(&self) -> u64 {
         self.run.ns.iter().map(|(_, ns)| ns).sum()
     }
@@ -122,7 +131,8 @@ impl Sums {
     /// In ns of full speed, on the scale of [`ONE`].
     pub(crate) fn work(&self, machine: &Machine) -> u128 {
         let work = |(key, ns): &(u32, u64)| u128::from(*ns) * u128::from(machine.at(*key).2);
-        self.run.ns.iter().map(work).sum()
+        let all: u128 = self.run.ns.iter().map(work).sum();
+        all.saturating_sub(self.stolen.ns.iter().map(work).sum())
     }
 
     /// Energy of the CPUs while it ran, in 10⁻¹⁵ J; `None`: it ran where the power is unknown.
@@ -138,6 +148,12 @@ impl Sums {
         };
         let mut running: Vec<RunningAt> = self.run.ns.iter().map(at).collect();
         running.sort_by_key(|r| (r.cpu, r.freq));
+        // Work of all kinds, beside whomever.
+        running.dedup_by(|more, all| {
+            let same = (more.cpu, more.freq) == (all.cpu, all.freq);
+            all.ms += if same { more.ms } else { 0.0 };
+            same
+        });
         let mut by: Vec<Moves> = self
             .moves
             .iter()

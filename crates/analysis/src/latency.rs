@@ -2,6 +2,9 @@
 //! all that lies between, running or waiting for a CPU; and how long a wakeup (or the creation) waits for a CPU.
 //!
 //! ```text
+//! wakeup       from where it is queued to running
+//! wu_lat       from where its timer was due, or another task woke it, to running: also timer slack, the interrupt, the way
+//!              out of an idle state. A trace without the signal `due` (of a real kernel) does not tell: as `wakeup`
 //! group        the tasks of one name: worker-0, worker-1, … are "worker"
 //! quantile p   the shortest time that at least p of all activations took at most (nearest rank)
 //! ```
@@ -50,6 +53,8 @@ pub struct Latency {
     pub longer: Option<Percentiles>,
     /// From each wakeup, and the creation, to first running.
     pub wakeup: Waits,
+    /// From where each of these was due.
+    pub wu_lat: Waits,
 }
 
 /// How long tasks waited for a CPU when they became runnable by a wakeup or the creation. What they wait for later, after a
@@ -123,6 +128,7 @@ struct Group {
     name: String,
     took: Histogram,
     longer: Histogram,
+    late: Histogram,
     policy: Option<Policy>,
     /// Activations that the run's end cut off, and the longest of them.
     cut_off: (u64, u64),
@@ -168,8 +174,9 @@ impl Groups {
             None => {
                 self.names.insert(name.to_string(), self.groups.len());
                 let name = name.to_string();
-                let [took, longer] = [Histogram::default(), Histogram::default()];
-                self.groups.push(Group { name, took, longer, policy: None, cut_off: (0, 0) });
+                let (took, longer, late) = Default::default();
+                let policy = None;
+                self.groups.push(Group { name, took, longer, late, policy, cut_off: (0, 0) });
                 self.groups.len() - 1
             }
         };
@@ -215,6 +222,11 @@ impl Groups {
         }
     }
 
+    /// A task of this cell runs so many ns after it was due.
+    pub(crate) fn late(&mut self, cell: usize, ns: u64) {
+        self.group(cell).into_iter().for_each(|group| group.late.add(ns));
+    }
+
     /// The run's end cuts off an activation of this cell, after `ns`.
     pub(crate) fn cut_off(&mut self, cell: usize, ns: u64) {
         if let Some(Group { cut_off: (n, longest), .. }) = self.group(cell) {
@@ -257,6 +269,7 @@ impl Groups {
                 unfinished_ms: ms(g.cut_off.1),
                 longer: g.longer.percentiles(),
                 wakeup: Waits::of(of),
+                wu_lat: Waits::of([&g.late]),
             }
         });
         (latencies.collect(), by)

@@ -5,8 +5,9 @@
 //!   debt         = Σ (1 − s)·dt          over [t0, t1], time asleep left out
 //!   debt_capped  = Σ (s_max − s)·dt      (negative where a task runs faster than its s_max,
 //!                                         on a CPU that others clamp up)
-//!   1 − s  = capped + cpu + freq
+//!   1 − s  = capped + beside + cpu + freq
 //!     capped = min(1 − s, 1 − s_max)     no decision could have given this
+//!     beside = s of it alone − s         lost to other threads of its core, and to interrupts
 //!     cpu    = max(0, (1 − C) − capped)  lost to the smaller CPU
 //!     freq   = the rest                  lost to a frequency below the CPU's highest
 //! ```
@@ -46,9 +47,11 @@ pub const LOST_STATES: [(&str, &str); LOST] = [
         "on a smaller CPU; the trace does not say whether it was marked as too big for it",
     ),
     ("low_frequency", "below the highest frequency; the trace does not say what was asked for"),
+    ("smt_sibling", "another thread of its core was busy"),
+    ("interrupted", "an interrupt's handler had the CPU"),
 ];
 /// Number of states.
-pub(crate) const LOST: usize = 12;
+pub(crate) const LOST: usize = 14;
 
 /// Index into [`LOST_STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub(crate) enum State {
     Capped,
     SmallCpu,
     LowFrequency,
+    Sibling,
+    Interrupted,
 }
 
 /// Where a task runs, as far as figures depend on it.
@@ -79,6 +84,10 @@ pub(crate) struct Place {
     pub(crate) capacity: u64,
     /// On the scale of [`ONE`].
     pub(crate) speed: u64,
+    /// The same if it were alone: no other thread of the core busy, no interrupt.
+    pub(crate) alone: u64,
+    /// What the part lost because it is not is charged to.
+    pub(crate) beside_state: State,
     /// What the part lost to the smaller CPU is charged to.
     pub(crate) cpu_state: State,
     /// What the part lost to the lower frequency is charged to.
@@ -106,7 +115,12 @@ impl Debt {
         match place {
             None => self.charge(State::WaitingForCpu, dt, rest),
             Some(p) if rest > 0 => {
-                let cpu = (ONE - p.capacity * UNIT).saturating_sub(capped);
+                let beside = rest.min(p.alone.saturating_sub(speed));
+                if beside > 0 {
+                    self.charge(p.beside_state, dt, beside);
+                }
+                let rest = rest - beside;
+                let cpu = (ONE - p.capacity * UNIT).saturating_sub(capped).min(rest);
                 self.charge(p.cpu_state, dt, cpu);
                 self.charge(p.freq_state, dt, rest - cpu);
             }

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //!   speed  = capacity · freq / freq_max / 1024, rounded to nearest in 2⁻³²; freq ≤ freq_max
+//!            of a kind of work: its table; of work that is bound by memory: as the setting says; beside busy threads of its
+//!            core: as the setting says; while an interrupt's handler has the CPU: 0
 //!   energy = Σ busy ns · P(freq)  +  Σ idle ns · P(idle state)      in µW · ns = 10⁻¹⁵ J
+//!            of a core with several threads: P is the core's, shared by those that are busy; by all where all idle
 //! ```
 //!
 //! A frequency that is not an OPP (a host may report one) has its own speed and the power of
@@ -13,10 +16,11 @@
 //! Left out: the power of a transition, of waking from idle, and of anything but the CPUs.
 
 use crate::lost::{Place, State, UNIT, snap};
-use crate::result::CpuResult;
+use crate::result::{CpuResult, NO_STATE};
 use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId, Util};
 use risetime_model::Platform;
-use risetime_model::platform::Domain as PlatformDomain;
+use risetime_model::platform::{Domain as PlatformDomain, MAX_THREADS, SMT_SPEED, thread_speed};
+use risetime_model::settings::Settings;
 use risetime_trace::{CpuUse, Signal, Why};
 use std::collections::HashMap;
 
@@ -31,13 +35,39 @@ pub(crate) struct Slot {
     pub(crate) freq: KHz,
     /// On the scale of [`ONE`](crate::lost::ONE).
     pub(crate) speed: u64,
+    /// The same if no other thread of the core were busy, and no interrupt were handled.
+    alone: u64,
     power_uw: u64,
-    /// The kind of work, 0 the plain one.
-    kind: usize,
+    how: How,
     /// How many OPPs are at or below it.
     opps: usize,
     /// How long the domain was here, ns.
     ns: u64,
+}
+
+/// What speed and power hang on beside the frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct How {
+    /// The kind of work, 0 the plain one.
+    kind: u32,
+    /// Threads of its core that have a task, itself counted in.
+    threads: u8,
+    /// Those that are busy, and share the core's power.
+    busy: u8,
+    /// An interrupt's handler has it.
+    irq: bool,
+}
+
+/// Plain work, nobody else on the core.
+const PLAIN: How = How { kind: 0, threads: 1, busy: 1, irq: false };
+
+/// What settings say of the speed of all work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    /// Of 1024.
+    memory_bound: u64,
+    /// By how many threads of a core have a task, from 1: a thread's speed, of 1024. Empty: they take nothing from each other.
+    beside: [u64; MAX_THREADS + 1],
 }
 
 /// A frequency domain.
@@ -50,6 +80,9 @@ pub(crate) struct Domain {
     /// Its OPPs, ascending, then other frequencies, and other kinds of work than the plain one, in the order of their
     /// appearance.
     pub(crate) slots: Vec<Slot>,
+    /// Where each is among them.
+    places: HashMap<(KHz, How), usize>,
+    work: Work,
     pub(crate) nr_opps: usize,
     pub(crate) now: usize,
     since: u64,
@@ -77,7 +110,12 @@ struct Cpu {
     busy: Vec<u64>,
     /// By state, ns; one more for idle in no recorded state.
     idle: Vec<u64>,
-    /// While it does other than plain work: the slot of that.
+    /// Of these, while another thread of its core was busy; empty where it is the only one.
+    idle_beside: Vec<u64>,
+    /// The threads of its core, if there are several.
+    core: Vec<CpuId>,
+    /// How it works now, while it does; and if that is not [`PLAIN`], the slot of that.
+    how: How,
     slot: usize,
     /// Was busy while its frequency was unknown.
     guessed: bool,
@@ -104,12 +142,13 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// `signals`: what the trace tells.
-    pub(crate) fn new(platform: &Platform, signals: &[Signal]) -> Machine {
+    /// `signals`: what the trace tells; `settings`: those of the run.
+    pub(crate) fn new(platform: &Platform, signals: &[Signal], settings: &Settings) -> Machine {
         let tells = |name| signals.iter().any(|s| s.name == name);
         let fold = platform.cpus().count() > TOLD_APART;
         let kind = kinds(platform);
-        let mut domains: Vec<_> = platform.domains.iter().map(Domain::new).collect();
+        let work = Work::of_settings(settings);
+        let mut domains: Vec<_> = platform.domains.iter().map(|d| Domain::new(d, work)).collect();
         for (i, domain) in domains.iter_mut().enumerate() {
             domain.told = if fold { kind[i] } else { i };
             domain.tells_requests = tells("freq_request");
@@ -120,13 +159,18 @@ impl Machine {
         capacities.dedup();
         let cpu = |id: CpuId| {
             let domain = platform.domain_of(id).unwrap_or(0);
+            let core = Some(platform.smt_mask(id)).filter(|core| core.len() > 1);
+            let states = platform.domains[domain].idle.len() + 1;
             Cpu {
                 domain,
                 does: CpuUse::default(),
                 misfit: None,
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
-                idle: vec![0; platform.domains[domain].idle.len() + 1],
+                idle: vec![0; states],
+                idle_beside: vec![0; core.as_ref().map_or(0, |_| states)],
+                how: core.as_ref().map_or(PLAIN, |_| How { threads: 0, busy: 0, ..PLAIN }),
+                core: core.unwrap_or_default(),
                 slot: 0,
                 guessed: false,
                 told: if fold { domains[kind[domain]].cpus[0] } else { id },
@@ -156,7 +200,7 @@ impl Machine {
             return speed;
         }
         let plain = |d: &Domain| {
-            let slots = d.slots.iter().filter(|s| s.kind == 0);
+            let slots = d.slots.iter().filter(|s| s.how == PLAIN);
             slots.map(|s| s.speed).collect::<Vec<_>>()
         };
         let speed = snap(util, self.domains.iter().flat_map(plain));
@@ -178,6 +222,8 @@ impl Machine {
             opps: slot.opps,
             capacity: d.capacity,
             speed: slot.speed,
+            alone: slot.alone,
+            beside_state: if c.how.irq { State::Interrupted } else { State::Sibling },
             cpu_state: match c.misfit {
                 _ if !self.tells_misfit => State::SmallCpu,
                 Some(misfit) if misfit == task => State::WaitingForMisfit,
@@ -203,12 +249,12 @@ impl Machine {
         let told = self.cpus[cpu.index()].told;
         // Two domains of a kind may number a frequency that is no OPP differently.
         let of = self.domain_of(cpu);
-        let (freq, kind) = (self.domains[of].slots[now].freq, self.domains[of].slots[now].kind);
+        let (freq, how) = (self.domains[of].slots[now].freq, self.domains[of].slots[now].how);
         let slot = if told == cpu {
             now
         } else {
             let of = self.domain_of(told);
-            self.domains[of].slot(freq, kind)
+            self.domains[of].slot(freq, how)
         };
         let known = self.keys.iter().position(|key| *key == (told, slot));
         let key = known.unwrap_or_else(|| {
@@ -240,6 +286,7 @@ impl Machine {
     pub(crate) fn switch(&mut self, cpu: CpuId, next: Option<TaskId>, now: u64) {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.switch(next);
+        self.works(cpu, now);
     }
 
     pub(crate) fn set_idle(&mut self, cpu: CpuId, state: Option<u32>, now: u64) {
@@ -251,15 +298,49 @@ impl Machine {
     pub(crate) fn set_irq(&mut self, cpu: CpuId, enters: bool, now: u64) {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.irq(enters);
+        self.works(cpu, now);
     }
 
     /// What it runs is of that kind from now on; its task was accounted.
     pub(crate) fn set_work(&mut self, cpu: CpuId, kind: u32, now: u64) {
         self.account(cpu, now);
+        self.cpus[cpu.index()].does.work(kind);
+        self.works(cpu, now);
+    }
+
+    /// The next of the other threads of its core from this place on, and the place behind it.
+    #[inline]
+    pub(crate) fn beside(&self, cpu: CpuId, from: usize) -> Option<(CpuId, usize)> {
+        let threads = self.cpus[cpu.index()].core.iter().copied().enumerate().skip(from);
+        threads.map(|(i, thread)| (thread, i + 1)).find(|(thread, _)| *thread != cpu)
+    }
+
+    /// What `cpu` does has changed, until when it is accounted: with that how it works, and how other threads of its core do.
+    fn works(&mut self, cpu: CpuId, now: u64) {
+        if self.cpus[cpu.index()].core.is_empty() {
+            let does = &self.cpus[cpu.index()].does;
+            let how = How { kind: does.kind() as u32, irq: does.in_irq(), ..PLAIN };
+            return self.set_how(cpu, how);
+        }
+        let of = |cpu: &CpuId| &self.cpus[cpu.index()].does;
+        let core = &self.cpus[cpu.index()].core;
+        let threads = core.iter().filter(|c| of(c).current().is_some()).count() as u8;
+        let busy = core.iter().filter(|c| of(c).is_busy()).count() as u8;
+        for i in 0..core.len() {
+            let thread = self.cpus[cpu.index()].core[i];
+            self.account(thread, now);
+            let does = &self.cpus[thread.index()].does;
+            let how = How { kind: does.kind() as u32, threads, busy, irq: does.in_irq() };
+            self.set_how(thread, how);
+        }
+    }
+
+    fn set_how(&mut self, cpu: CpuId, how: How) {
         let c = &mut self.cpus[cpu.index()];
-        c.does.work(kind);
-        let d = &mut self.domains[c.domain];
-        c.slot = d.slot(d.slots[d.now].freq, c.does.kind());
+        if how != std::mem::replace(&mut c.how, how) && c.does.is_busy() {
+            let d = &mut self.domains[c.domain];
+            c.slot = d.slot(d.slots[d.now].freq, how);
+        }
     }
 
     pub(crate) fn set_misfit(&mut self, cpu: CpuId, task: Option<TaskId>) {
@@ -271,7 +352,7 @@ impl Machine {
         self.account_domain(d, now);
         let domain = &mut self.domains[d];
         let known = domain.slots.len();
-        domain.now = domain.slot(freq, 0);
+        domain.now = domain.slot(freq, PLAIN);
         if domain.slots.len() != known {
             self.snapped = None;
         }
@@ -279,8 +360,8 @@ impl Machine {
         domain.freq_state = domain.freq_state();
         for i in 0..domain.cpus.len() {
             let c = &mut self.cpus[domain.cpus[i].index()];
-            if c.does.kind() > 0 {
-                c.slot = domain.slot(freq, c.does.kind());
+            if c.does.is_busy() && c.how != PLAIN {
+                c.slot = domain.slot(freq, c.how);
             }
         }
     }
@@ -329,7 +410,13 @@ impl Machine {
         c.since = now;
         if !c.does.is_busy() {
             let unknown = c.idle.len() - 1;
-            c.idle[c.does.idle_state().unwrap_or(unknown).min(unknown)] += dt;
+            let state = c.does.idle_state().unwrap_or(unknown).min(unknown);
+            c.idle[state] += dt;
+            if c.how.busy > 0
+                && let Some(beside) = c.idle_beside.get_mut(state)
+            {
+                *beside += dt;
+            }
             return;
         }
         let slot = d.slot_of(c);
@@ -345,11 +432,14 @@ impl Machine {
         slots.map(|(ns, s)| energy(*ns, s.power_uw)).sum()
     }
 
-    /// Energy of a CPU of domain `d` that was idle for so many ns in each state; `None`: unknown.
-    fn idle_energy(&self, d: usize, idle: &[u64]) -> Option<u128> {
-        let idle = idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
-        let power = |i| self.domains[d].of.idle_power(Some(i));
-        idle.map(|(i, ns)| Some(u128::from(*ns) * u128::from(power(i)?.0))).sum()
+    /// Energy of a CPU while it was idle, which beside a busy thread of its core it has no part in; `None`: unknown.
+    fn idle_energy(&self, c: &Cpu) -> Option<u128> {
+        let idle = c.idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
+        let power = |i| self.domains[c.domain].of.idle_power(Some(i));
+        let beside = |i| c.idle_beside.get(i).copied().unwrap_or(0);
+        let own = |i, ns: u64| Some(u128::from(ns - beside(i)) * u128::from(power(i)?.0));
+        let all: Option<u128> = idle.map(|(i, ns)| own(i, *ns)).sum();
+        all.map(|energy| energy / c.core.len().max(1) as u128)
     }
 
     /// Closes the run at `end`: the CPUs, their energy in mJ, and what a reader should know.
@@ -384,17 +474,15 @@ impl Machine {
         let c = &self.cpus[i];
         let domain = &self.domains[c.domain];
         let states = &platform.domains[c.domain].idle;
-        let idle_energy = self.idle_energy(c.domain, &c.idle);
+        let idle_energy = self.idle_energy(c);
         let energy = self.energy(c.domain, &c.busy).zip(idle_energy).map(|(a, b)| a + b);
         let mut freq: Vec<_> =
             domain.slots.iter().filter(|s| s.ns > 0).map(|s| (s.freq, ms(s.ns))).collect();
         freq.sort_by_key(|f| f.0);
-        let idle = states
-            .iter()
-            .zip(&c.idle)
-            .filter(|(_, ns)| **ns > 0)
-            .map(|(s, ns)| (s.name.clone(), ms(*ns)))
-            .collect();
+        let untold = c.idle.last().map(|ns| (NO_STATE, *ns));
+        let told = states.iter().zip(&c.idle).map(|(s, ns)| (s.name.as_str(), *ns));
+        let idle = untold.into_iter().chain(told).filter(|(_, ns)| *ns > 0);
+        let idle = idle.map(|(name, ns)| (name.to_string(), ms(ns))).collect();
         let result = CpuResult {
             cpu: CpuId(i as u32),
             domain: domain.cpus[0],
@@ -418,14 +506,18 @@ pub(crate) fn kinds(platform: &Platform) -> Vec<usize> {
 }
 
 impl Domain {
-    fn new(d: &PlatformDomain) -> Domain {
-        let slots = d.opps.iter().enumerate().map(|(i, opp)| Slot {
-            freq: opp.freq,
-            kind: 0,
-            speed: speed(d, opp.freq),
-            power_uw: uw(d.busy_power(opp.freq)),
-            opps: i + 1,
-            ns: 0,
+    fn new(d: &PlatformDomain, work: Work) -> Domain {
+        let slots = d.opps.iter().enumerate().map(|(i, opp)| {
+            let speed = work.bound(speed(d, opp.freq), speed(d, d.freq_max()));
+            Slot {
+                freq: opp.freq,
+                speed,
+                alone: speed,
+                power_uw: uw(d.busy_power(opp.freq)),
+                how: PLAIN,
+                opps: i + 1,
+                ns: 0,
+            }
         });
         Domain {
             of: d.clone(),
@@ -433,6 +525,8 @@ impl Domain {
             cpus: d.cpus.clone(),
             capacity: d.capacity.0,
             slots: slots.collect(),
+            places: d.opps.iter().enumerate().map(|(i, opp)| ((opp.freq, PLAIN), i)).collect(),
+            work,
             nr_opps: d.opps.len(),
             now: 0,
             since: 0,
@@ -448,32 +542,40 @@ impl Domain {
     /// Where a CPU of it is now.
     #[inline]
     fn slot_of(&self, c: &Cpu) -> usize {
-        if c.does.kind() == 0 { self.now } else { c.slot }
+        if c.how == PLAIN { self.now } else { c.slot }
     }
 
-    /// The slot of `freq` and a kind of work, made if it is new.
-    fn slot(&mut self, freq: KHz, kind: usize) -> usize {
-        if let Some(i) = self.slots.iter().position(|s| s.freq == freq && s.kind == kind) {
-            return i;
+    /// The slot of `freq` and of work of that kind, made if it is new.
+    fn slot(&mut self, freq: KHz, how: How) -> usize {
+        if let Some(i) = self.places.get(&(freq, how)) {
+            return *i;
         }
         if self.slots.len() >= FREQS {
-            let nearest = (0..FREQS).min_by_key(|&i| self.slots[i].freq.0.abs_diff(freq.0));
-            return nearest.unwrap_or(0);
+            let far =
+                |i: &usize| (self.slots[*i].how != how, self.slots[*i].freq.0.abs_diff(freq.0));
+            return (0..FREQS).min_by_key(far).unwrap_or(0);
         }
         let opps = &self.slots[..self.nr_opps];
         let below = opps.partition_point(|s| s.freq <= freq);
-        let plain = speed(&self.of, freq);
+        let highest = speed(&self.of, self.of.freq_max());
+        let plain = self.work.bound(speed(&self.of, freq), highest);
+        let kind = how.kind as usize;
         let own = kind.checked_sub(1).and_then(|i| self.of.work.get(i));
         // As in the simulator: the OPP, or the next one above.
         let at = opps.partition_point(|s| s.freq < freq).min(self.nr_opps - 1);
+        let alone = own.map_or(plain, |w| share(1024, KHz(w.speed_ppm[at]), KHz(1_000_000)));
+        let power_uw = uw(self.of.power_of_work(freq, kind));
         let slot = Slot {
             freq,
-            kind,
-            speed: own.map_or(plain, |w| share(1024, KHz(w.speed_ppm[at]), KHz(1_000_000))),
-            power_uw: uw(self.of.power_of_work(freq, kind)),
+            speed: if how.irq { 0 } else { self.work.beside(alone, how.threads) },
+            alone,
+            // No less than 1: 0 would be unknown.
+            power_uw: power_uw / u64::from(how.busy.max(1)) + u64::from(power_uw == 1),
+            how,
             opps: below,
             ns: 0,
         };
+        self.places.insert((freq, how), self.slots.len());
         self.slots.push(slot);
         self.slots.len() - 1
     }
@@ -508,6 +610,31 @@ impl Domain {
             Why::RateLimited if wants_more => State::RateLimited,
             _ => settled,
         }
+    }
+}
+
+impl Work {
+    fn of_settings(settings: &Settings) -> Work {
+        let of = |name, unset: u64| settings.int(name).map_or(unset, |v| v.clamp(0, 1024) as u64);
+        let smt = of(SMT_SPEED, 1024);
+        let beside = std::array::from_fn(|threads| thread_speed(smt, threads));
+        Work { memory_bound: of("memory_bound", 0), beside }
+    }
+
+    /// The speed of work that is bound by memory, as in the simulator. Rounding: down.
+    fn bound(&self, speed: u64, highest: u64) -> u64 {
+        if self.memory_bound == 0 {
+            return speed;
+        }
+        let (m, speed, highest) =
+            (u128::from(self.memory_bound), u128::from(speed), u128::from(highest));
+        (1024 * speed * highest / ((1024 - m) * highest + m * speed).max(1)) as u64
+    }
+
+    /// The speed of a thread where so many of its core have a task. Rounding: down.
+    fn beside(&self, alone: u64, threads: u8) -> u64 {
+        let of = self.beside[usize::from(threads).min(MAX_THREADS)];
+        (u128::from(alone) * u128::from(of) / 1024) as u64
     }
 }
 

@@ -254,8 +254,10 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
     ];
     let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
     let longer = percentiles("activation_longer", l.longer.as_ref(), Unit::Time);
-    let wakeup = percentiles("wakeup", l.wakeup.took.as_ref(), Unit::Time);
-    figures.into_iter().chain(longer).chain(wakeup).collect()
+    let waits = [("wakeup", &l.wakeup), ("wu_lat", &l.wu_lat)];
+    let waits =
+        waits.into_iter().flat_map(|(name, w)| percentiles(name, w.took.as_ref(), Unit::Time));
+    figures.into_iter().chain(longer).chain(waits).collect()
 }
 
 fn of_quota(q: &Quota) -> Vec<(String, Figure)> {

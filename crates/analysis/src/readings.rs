@@ -296,7 +296,7 @@ impl Run {
             |d: &risetime_model::platform::Domain| d.opps.first().map_or(KHz(0), |o| o.freq);
         let domain = |d| Domain { freq: lowest(d), ns: 0, khz_ns: 0 };
         let domains = platform.domains.iter().map(domain).collect();
-        let machine = Machine::new(&platform, &[]);
+        let machine = Machine::new(&platform, &[], &header.settings);
         let (tasks, groups) = (BTreeMap::new(), Vec::new());
         Run {
             machine,

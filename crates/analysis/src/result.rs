@@ -134,7 +134,8 @@ impl RunResult {
 
     /// Time that the CPUs were in the deepest idle state of theirs that any of them was in.
     pub fn deep_idle_ms(&self) -> f64 {
-        self.cpus.iter().filter_map(|c| c.idle.last()).map(|(_, ms)| ms).sum()
+        let deepest = self.cpus.iter().filter_map(|c| c.idle.last());
+        deepest.filter(|(state, _)| state != NO_STATE).map(|(_, ms)| ms).sum()
     }
 }
 
@@ -409,6 +410,9 @@ pub struct Lost {
     pub ms: f64,
 }
 
+/// What stands in the place of an idle state where a CPU idled in none, or in none that was told.
+pub const NO_STATE: &str = "none";
+
 /// One CPU over the whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuResult {
@@ -424,7 +428,7 @@ pub struct CpuResult {
     pub energy_mj: Option<f64>,
     /// Time at each frequency, busy or not, ascending; all OPPs that were used.
     pub freq: Vec<(KHz, f64)>,
-    /// Time in each idle state by name.
+    /// Time in each idle state by name, the shallowest first; before it [`NO_STATE`]. With `busy_ms` it is the whole run.
     pub idle: Vec<(String, f64)>,
     /// Time busy.
     pub busy_ms: f64,

@@ -65,6 +65,8 @@ pub(crate) struct Task {
     woke_at: Position,
     /// It waits for a CPU since this wakeup, or its creation.
     pub(crate) woken: Option<u64>,
+    /// When the wakeup that is to come was due, or the one that it waits for a CPU since.
+    pub(crate) due: Option<u64>,
     /// When it exited.
     pub(crate) gone: Option<u64>,
     pub(crate) created: u64,
@@ -135,6 +137,7 @@ impl Task {
             woke: now,
             woke_at: Position::default(),
             woken: Some(now),
+            due: None,
             gone: None,
             created: now,
             longer: 0,
@@ -209,6 +212,11 @@ impl Task {
         if self.present.curves.is_some() {
             self.figures().for_each(|f| f.draw(&piece));
         }
+    }
+
+    /// It ran so many ns at `key` without getting on.
+    pub(crate) fn stolen(&mut self, key: u32, ns: u64) {
+        self.present.sums.stolen(key, ns);
     }
 
     /// How long its present activation has taken; `None`: it is not awake.

@@ -141,7 +141,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     // What lies between the two clocks; the least of them is within a µs or two.
     (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
-    hotplug::plan(job, shared.clamps, start)?;
+    hotplug::plan(job, shared.clamps, start + job.phase_ns)?;
     sys::sleep_until(start);
     mark(shared, "rt start");
 

@@ -383,7 +383,7 @@ impl TaskGroup {
 /// A CPU goes offline or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
-    /// So long after the run's time 0.
+    /// So long after the workload starts.
     pub at: Span,
     /// Not 0.
     pub cpu: CpuId,

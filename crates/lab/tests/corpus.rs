@@ -64,6 +64,10 @@ impl Write for Hash {
 impl TraceSink for Hash {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, at: Instant, event: &Event<'_>) {
+        if matches!(event, Event::Due { .. } | Event::Stolen { .. }) {
+            // Told beside what happens: both follow from it.
+            return;
+        }
         self.events += 1;
         write!(self, "{} ", at.0).expect("a hash takes all");
         self.take(event);

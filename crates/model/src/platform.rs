@@ -25,7 +25,7 @@ mod write;
 
 pub use partsim::ReadTable;
 pub(crate) use read::{checked_name, checked_word};
-pub use topology::Topology;
+pub use topology::{MAX_THREADS, SMT_SPEED, SMT_SPEED_DEFAULT, Topology, thread_speed};
 pub use write::cpu_ranges;
 
 use crate::InputError;

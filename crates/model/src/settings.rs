@@ -51,6 +51,10 @@ pub enum Home {
     Feature(&'static str),
     /// A file below `/sys/devices/system/cpu` that holds for all CPUs.
     CpuSysfs(&'static str),
+    /// A file of each CPU, below `/sys/devices/system/cpu/cpuN`.
+    Cpu(&'static str),
+    /// A file below `/dev` that asks for something as long as it is held open.
+    Device(&'static str),
     /// A cpufreq governor's tunable, `GOVERNOR/NAME`: one file for all policies (cpufreq-dt), or one in
     /// the directory of each policy, as the driver decides.
     Tunable(&'static str),
@@ -219,7 +223,7 @@ impl Range {
 
 impl Home {
     /// The file to read and write on a running system; of a [`Home::Policy`], that of the policy whose
-    /// first CPU is `policy`; of a [`Home::Tunable`], the one for all policies. `None`: it is no file.
+    /// first CPU is `policy`, of a [`Home::Cpu`] that of this CPU; of a [`Home::Tunable`], the one for all policies. `None`: it is no file.
     pub fn file(&self, policy: CpuId) -> Option<String> {
         const CPU: &str = "/sys/devices/system/cpu";
         match self {
@@ -231,9 +235,11 @@ impl Home {
             }
             Home::Feature(_) => Some("/sys/kernel/debug/sched/features".to_string()),
             Home::CpuSysfs(path) => Some(format!("{CPU}/{path}")),
+            Home::Cpu(path) => Some(format!("{CPU}/cpu{}/{path}", policy.0)),
             Home::Tunable(path) => Some(format!("{CPU}/cpufreq/{path}")),
             Home::Policy(file) => Some(format!("{CPU}/cpufreq/policy{}/{file}", policy.0)),
-            Home::SchedAttr(_)
+            Home::Device(_)
+            | Home::SchedAttr(_)
             | Home::Affinity
             | Home::Prctl(..)
             | Home::Boot(_)
@@ -250,6 +256,8 @@ impl fmt::Display for Home {
             Home::Debugfs(path) | Home::DebugfsCpu(path) => write!(f, "debugfs: {path}"),
             Home::Feature(name) => write!(f, "debugfs: sched/features, {name}"),
             Home::CpuSysfs(path) => write!(f, "sysfs: devices/system/cpu/{path}"),
+            Home::Cpu(path) => write!(f, "sysfs: devices/system/cpu/cpuN/{path}"),
+            Home::Device(file) => write!(f, "device: /dev/{file}"),
             Home::Tunable(path) => write!(f, "governor tunable: {path}"),
             Home::Policy(file) => write!(f, "cpufreq policy: policyN/{file}"),
             Home::SchedAttr(field) => write!(f, "task: sched_setattr, {field}"),

@@ -98,6 +98,11 @@ fn of_system(name: &str, value: &str, home: Home) -> String {
         Home::DebugfsCpu(path) => {
             format!("echo {value} | tee /sys/kernel/debug/{}", path.replace("cpuN", "cpu*"))
         }
+        Home::CpuSysfs(path) => format!("echo {value} > /sys/devices/system/cpu/{path}"),
+        Home::Cpu(path) => format!("echo {value} | tee /sys/devices/system/cpu/cpu*/{path}"),
+        // Eight digits, as four bytes would be a number as it is in memory; in force until the shell ends.
+        Home::Device(file) => format!("exec 9>/dev/{file}; printf '0x%08x' {value} >&9"),
+        Home::Boot(parameter) => format!("at boot: {parameter}{value}"),
         Home::Debugfs(path) => format!("echo {value} > /sys/kernel/debug/{path}"),
         Home::Policy(file) => format!("echo {value} | tee {CPUFREQ}/policy*/{file}"),
         // One file for all policies, or one in the directory of each, as the driver decides.

@@ -397,6 +397,7 @@ impl<'a> Rows<'a> {
         figures.into_iter().for_each(|(figure, ms)| self.figure(figure, &of, ms, "ms"));
         self.percentiles("activation_longer", &of, l.longer.as_ref(), "ms");
         self.waits(&of, &l.wakeup);
+        self.percentiles("wu_lat", &of, l.wu_lat.took.as_ref(), "ms");
         self.text("activations_unfinished", &of, &l.unfinished.to_string(), "");
     }
 

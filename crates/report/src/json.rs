@@ -547,6 +547,7 @@ fn latency(l: &Latency) -> Value {
         "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
         "unfinished": l.unfinished, "unfinished_ms": round3(l.unfinished_ms),
         "longer": l.longer.as_ref().map(percentiles), "wakeup": waits(&l.wakeup),
+        "wu_lat": waits(&l.wu_lat),
     });
     if let Some(policy) = l.policy {
         record["sched_policy"] = policy.to_string().into();

@@ -29,7 +29,7 @@ pub use time::noise::{NAMES as NOISE_PROFILES, NOISE};
 pub use user::power_hal;
 
 use mutant::Mutant;
-use risetime_kernel::units::{Instant, TaskId};
+use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Event, Outcome, RunError, TraceSink};
 use run::engine::Simulation;
@@ -209,6 +209,9 @@ fn finish(
 ) -> Result<Outcome, RunError> {
     let ran = simulation.run(Instant(experiment.duration.0));
     let end = ran.map_err(|e| located(e, &experiment.workload))?;
+    for cpu in (0..experiment.platform.nr_cpus() as u32).map(CpuId) {
+        simulation.k.rq(cpu).tell_progress();
+    }
     for (group, stat) in simulation.k.m.quotas() {
         simulation.k.emit(Event::Quota { group, stat });
     }

@@ -46,6 +46,10 @@ impl CpuUse {
     pub fn current(&self) -> Option<TaskId> {
         self.current
     }
+    /// Whether an interrupt's handler has it.
+    pub fn in_irq(&self) -> bool {
+        self.in_irq
+    }
     /// Whether it runs anything.
     pub fn is_busy(&self) -> bool {
         self.current.is_some() || self.in_irq
@@ -76,6 +80,8 @@ pub struct CpuPowers {
 struct CpuPower {
     domain: usize,
     does: CpuUse,
+    /// The threads of its core, if there are several, which share its power: those that are busy, or all.
+    core: Vec<CpuId>,
     uw: u64,
 }
 
@@ -96,7 +102,13 @@ impl CpuPowers {
     /// Before the first event.
     pub fn new(platform: Arc<Platform>) -> CpuPowers {
         let domain = |cpu| platform.domain_of(cpu).unwrap_or(0);
-        let cpu = |cpu| CpuPower { domain: domain(cpu), does: CpuUse::default(), uw: 0 };
+        let core = |cpu| Some(platform.smt_mask(cpu)).filter(|core| core.len() > 1);
+        let cpu = |cpu| CpuPower {
+            domain: domain(cpu),
+            does: CpuUse::default(),
+            core: core(cpu).unwrap_or_default(),
+            uw: 0,
+        };
         let cpus = platform.cpus().map(cpu).collect();
         let freqs = platform.domains.iter().map(|d| d.opps[0].freq).collect();
         let mut powers = CpuPowers { platform, cpus, freqs };
@@ -113,10 +125,10 @@ impl CpuPowers {
     #[inline]
     pub fn event(&mut self, event: &Event<'_>, mut changed: impl FnMut(PowerChange)) {
         match *event {
-            Event::Switch { cpu, next, .. } => self.does(cpu, |does| does.switch(next)),
-            Event::Idle { cpu, state } => self.does(cpu, |does| does.idle(state)),
-            Event::Irq { cpu, enters } => self.does(cpu, |does| does.irq(enters)),
-            Event::Work { cpu, kind } => self.does(cpu, |does| does.work(kind)),
+            Event::Switch { cpu, next, .. } => self.does(cpu, |does| does.switch(next), changed),
+            Event::Idle { cpu, state } => self.does(cpu, |does| does.idle(state), changed),
+            Event::Irq { cpu, enters } => self.does(cpu, |does| does.irq(enters), changed),
+            Event::Work { cpu, kind } => self.does(cpu, |does| does.work(kind), changed),
             Event::Freq { cpu, freq } => {
                 let Some(domain) = self.cpus.get(cpu.index()).map(|c| c.domain) else { return };
                 self.freqs[domain] = freq;
@@ -124,23 +136,44 @@ impl CpuPowers {
                     let cpu = self.platform.domains[domain].cpus[i].index();
                     self.renew(cpu).into_iter().for_each(&mut changed);
                 }
-                None
             }
-            _ => None,
+            _ => {}
         }
-        .into_iter()
-        .for_each(changed);
     }
 
-    fn does(&mut self, cpu: CpuId, change: impl FnOnce(&mut CpuUse)) -> Option<PowerChange> {
-        change(&mut self.cpus.get_mut(cpu.index())?.does);
-        self.renew(cpu.index())
+    fn does(
+        &mut self,
+        cpu: CpuId,
+        change: impl FnOnce(&mut CpuUse),
+        mut changed: impl FnMut(PowerChange),
+    ) {
+        let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
+        let was = c.does.is_busy();
+        change(&mut c.does);
+        let others = was != c.does.is_busy() && !c.core.is_empty();
+        self.renew(cpu.index()).into_iter().for_each(&mut changed);
+        for i in 0..if others { self.cpus[cpu.index()].core.len() } else { 0 } {
+            let thread = self.cpus[cpu.index()].core[i].index();
+            self.renew(thread).into_iter().for_each(&mut changed);
+        }
+    }
+
+    /// Of a core's power, what one of its threads counts for. Rounding: down.
+    fn share(&self, c: &CpuPower, uw: u64) -> u64 {
+        let is_busy = |cpu: &&CpuId| self.cpus[cpu.index()].does.is_busy();
+        match c.core.iter().filter(is_busy).count() as u64 {
+            0 => uw / (c.core.len() as u64).max(1),
+            busy if c.does.is_busy() => uw / busy,
+            _ => 0,
+        }
     }
 
     fn renew(&mut self, cpu: usize) -> Option<PowerChange> {
-        let c = &mut self.cpus[cpu];
+        let c = &self.cpus[cpu];
         let of = &self.platform.domains[c.domain];
         let now = c.does.power(of, self.freqs[c.domain]).unwrap_or(MicroWatts(0)).0;
+        let now = self.share(c, now);
+        let c = &mut self.cpus[cpu];
         let before = std::mem::replace(&mut c.uw, now);
         let change = PowerChange { cpu: CpuId(cpu as u32), domain: c.domain, before, now };
         (before != now).then_some(change)

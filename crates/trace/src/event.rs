@@ -52,6 +52,23 @@ pub enum Event<'a> {
         /// Why there.
         why: Why,
     },
+    /// The next wakeup of the task was due so long ago: its timer expired then, or another task woke it. Told before that
+    /// wakeup where some time lies between (the way out of an idle state, timer slack, an interrupt); no kernel tells.
+    Due {
+        /// The task.
+        task: TaskId,
+        /// How long ago.
+        ago: Span,
+    },
+    /// The task that runs on `cpu` has had the CPU for so long without getting on, since it came or this was last told: the switch to
+    /// it, a tick, waking others, caches that it had to fill. Handlers that are told of ([`Event::Irq`]) are not in it; no kernel
+    /// tells.
+    Stolen {
+        /// The CPU.
+        cpu: CpuId,
+        /// How long.
+        span: Span,
+    },
     /// `cpu` went from `prev` to `next`; `None` is the idle task (`sched_switch`).
     Switch {
         /// The CPU.

@@ -188,6 +188,8 @@ impl TraceSink for Memory {
                 Event::CpuFrequencyLimits { cpu, min, max }
             }
             Event::Cooling { cpu, max, zone } => Event::Cooling { cpu, max, zone },
+            Event::Stolen { cpu, span } => Event::Stolen { cpu, span },
+            Event::Due { task, ago } => Event::Due { task, ago },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },
             Event::Clamps { task, clamps } => Event::Clamps { task, clamps },

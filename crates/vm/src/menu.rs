@@ -11,7 +11,7 @@
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
-use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Sleep};
+use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Limits, Sleep};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Platform;
 use risetime_trace::{IdleMemory, RqMemory};
@@ -146,6 +146,7 @@ impl Follower {
             tick_stopped: false,
             tick: self.tick,
             utilized: false,
+            limits: Limits::NONE,
         };
         self.governor.as_mut()?.select(&self.states, sleep);
         Some((state, from, until))

@@ -253,11 +253,16 @@ fn refusal(home: Home) -> Option<(String, Neutral)> {
         | Home::DebugfsCpu(_)
         | Home::Feature(_)
         | Home::CpuSysfs(_)
+        | Home::Cpu(_)
         | Home::Tunable(_)
         | Home::Policy(_)
         | Home::SchedAttr(_)
         | Home::Prctl(_)
         | Home::Affinity => None,
+        Home::Device(file) => Some((
+            format!("it holds as long as somebody keeps /dev/{file} open, and the guest does not"),
+            Neutral::None,
+        )),
         Home::Boot(parameter) if TOLD.contains(&parameter) => None,
         Home::Boot(parameter) => Some((
             format!("a kernel is told this when it boots ({parameter}), and the guest is not"),
@@ -294,6 +299,10 @@ fn files(e: &Experiment, catalogue: &Catalogue) -> Vec<(String, String)> {
         let of = |policy: CpuId| p.home.file(policy).map(|path| (p.name.to_string(), path));
         match p.home {
             Home::Sysctl(_) | Home::CpuSysfs(_) => system.extend(of(CpuId(0))),
+            // A guest has no such file for states that it does not have.
+            Home::Cpu(_) if e.policy.set.contains_key(p.name) => {
+                system.extend(e.platform.cpus().filter_map(of));
+            }
             Home::Debugfs(_) => fair.extend(of(CpuId(0))),
             Home::DebugfsCpu(_) => fair.extend(e.platform.cpus().filter_map(of)),
             Home::Tunable(_) => governor.extend(of(CpuId(0))),

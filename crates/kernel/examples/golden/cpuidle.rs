@@ -1,7 +1,7 @@
 //! cpuidle.json.
 
 use risetime_kernel::KernelRev;
-use risetime_kernel::cpuidle::{CPUIDLE_STATE_MAX, IdleGovernor, IdleState, Sleep};
+use risetime_kernel::cpuidle::{CPUIDLE_STATE_MAX, IdleGovernor, IdleState, Limits, Sleep};
 use risetime_kernel::units::Span;
 use serde_json::Value;
 
@@ -43,6 +43,7 @@ fn sleeps(tally: &mut Tally, place: &str, sequence: &Value, mut governor: IdleGo
             tick_stopped: row[2] != 0,
             tick,
             utilized: row[3] != 0,
+            limits: Limits::NONE,
         };
         let selected = governor.select(&states, sleep);
         // With the tick stopped it stays so, whatever the governor says (`cpuidle_idle_call`).

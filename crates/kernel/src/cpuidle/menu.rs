@@ -19,7 +19,7 @@
 //! so that the choice is made again soon. Whether the tick stops is what schedutil's
 //! `sugov_hold_freq` looks at on a policy of one CPU, and what makes a CPU one of nohz balancing's.
 //!
-//! Left out: polling states, latency limits, disabled states, tasks that wait for IO (up to 6.11 they
+//! Left out: polling states, tasks that wait for IO (up to 6.11 they
 //! multiply exit latencies and have buckets of their own).
 //! DEVIATES(idle-stable): `menu` of 6.12 is as its stable series has it, which asks for the next timer
 //! wherever the tick is stopped (mainline: from 7.0 on), and so is the tick of CPUs with one idle state
@@ -127,13 +127,22 @@ impl MenuDevice {
     /// Source: menu.c:`menu_select`.
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
         let (mut predicted, delta_tick) = self.predict(sleep);
-        if self.next_timer_ns < states[1].target_residency.0 {
+        let limits = sleep.limits;
+        let (own, second) = (limits.latency_req.0, &states[1]);
+        let no_choice =
+            self.next_timer_ns < second.target_residency.0 || own < second.exit_latency.0;
+        if own == 0 || (no_choice && limits.enabled(0)) {
             return Selected { state: 0, stop_tick: true };
         }
         let interactive = self.rev < V6_12 && !sleep.tick_stopped;
-        let latency_req = if interactive { predicted } else { u64::MAX };
-        let mut idx = 0;
-        for (i, s) in states.iter().enumerate().skip(1) {
+        let latency_req = if interactive { predicted.min(own) } else { own };
+        let enabled = || (0..states.len()).filter(|i| limits.enabled(*i));
+        let mut idx = enabled().next().unwrap_or(0);
+        for i in enabled() {
+            let s = &states[i];
+            if self.rev >= V6_12 && s.exit_latency.0 > latency_req {
+                break;
+            }
             if s.target_residency.0 <= predicted {
                 if s.exit_latency.0 > latency_req {
                     break;
@@ -158,9 +167,8 @@ impl MenuDevice {
             return Selected { state: idx, stop_tick: true };
         }
         // The tick goes on: nothing deeper than what pays off until then.
-        let fits = |i: &usize| states[*i].target_residency.0 <= delta_tick;
-        if !fits(&idx) {
-            idx = (0..idx).rev().find(fits).unwrap_or(0);
+        if states[idx].target_residency.0 > delta_tick {
+            idx = limits.shallower(states, idx, delta_tick);
         }
         Selected { state: idx, stop_tick: false }
     }

@@ -48,6 +48,51 @@ pub struct Sleep {
     pub tick: Span,
     /// `teo_cpu_is_utilized` (6.3 to 6.10): the CPU's util is more than a 64th of its capacity.
     pub utilized: bool,
+    /// What it may take.
+    pub limits: Limits,
+}
+
+/// Which states may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `cpuidle_governor_latency_req`: none that takes longer to leave.
+    pub latency_req: Span,
+    /// `states_usage[i].disable`: bit i, not that state.
+    pub disabled: u16,
+}
+
+impl Limits {
+    /// All of them.
+    pub const NONE: Limits = Limits { latency_req: Span(u64::MAX), disabled: 0 };
+
+    /// Whether the state of this index is not disabled.
+    pub(crate) const fn enabled(self, state: usize) -> bool {
+        self.disabled >> state & 1 == 0
+    }
+
+    /// The deepest state up to `idx` that may be taken; if there is none, the shallowest that is not disabled, else 0
+    /// (`constraint_idx`, `idx0`).
+    pub(crate) fn at_most(self, states: &[IdleState], idx: usize) -> usize {
+        if self == Limits::NONE {
+            return idx;
+        }
+        let fits = |i: &usize| self.enabled(*i) && states[*i].exit_latency.0 <= self.latency_req.0;
+        let first = (0..states.len()).find(|i| self.enabled(*i)).unwrap_or(0);
+        (0..=idx).rev().find(fits).unwrap_or(first)
+    }
+
+    /// The deepest state shallower than `idx` that is not disabled and pays off within `duration`, else the shallowest of those
+    /// (`teo_find_shallower_state`).
+    pub(crate) fn shallower(self, states: &[IdleState], idx: usize, duration: u64) -> usize {
+        let mut found = idx;
+        for i in (0..idx).rev().filter(|i| self.enabled(*i)) {
+            found = i;
+            if states[i].target_residency.0 <= duration {
+                break;
+            }
+        }
+        found
+    }
 }
 
 impl Sleep {
@@ -147,7 +192,7 @@ pub fn stops_tick_upfront(rev: KernelRev, sleep: &Sleep) -> bool {
 /// A CPU with four states, and its sleeps.
 #[cfg(test)]
 mod sample {
-    use super::{IdleState, Sleep};
+    use super::{IdleState, Limits, Sleep};
     use crate::units::Span;
 
     pub(super) const MS: u64 = 1_000_000;
@@ -163,7 +208,14 @@ mod sample {
     pub(super) fn sleep(next_timer: Option<u64>, tick_stopped: bool) -> Sleep {
         let next_timer = next_timer.map(Span);
         let next_tick = Span(3 * MS);
-        Sleep { next_timer, next_tick, tick_stopped, tick: TICK, utilized: false }
+        Sleep {
+            next_timer,
+            next_tick,
+            tick_stopped,
+            tick: TICK,
+            utilized: false,
+            limits: Limits::NONE,
+        }
     }
 }
 
@@ -186,6 +238,39 @@ mod tests {
     }
 
     #[test]
+    fn no_governor_takes_what_is_forbidden() {
+        use super::sample::{TICK, sleep, states};
+        let revs =
+            [KernelRev::V6_1, KernelRev::V6_6, KernelRev::V6_12, KernelRev::V7_2, KernelRev::V7_3];
+        for (name, rev) in IdleGovernor::NAMES.iter().flat_map(|n| revs.map(|rev| (n, rev))) {
+            let mut governor = IdleGovernor::named(name, rev);
+            let mut x = 1u64;
+            for _ in 0..4000 {
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let disabled = (x >> 60) as u16;
+                let latency_req = Span([0, 1_000, 100_000, u64::MAX][(x >> 58) as usize & 3]);
+                let limits = Limits { latency_req, disabled };
+                let timer = Some((x >> 20) % 20_000_000).filter(|_| x >> 50 & 7 > 0);
+                let asked = Sleep { limits, ..sleep(timer, x >> 57 & 1 == 1) };
+                let Selected { state, .. } = governor.select(&states(), asked);
+                let fits =
+                    |i: &usize| limits.enabled(*i) && states()[*i].exit_latency.0 <= latency_req.0;
+                let allowed = (0..4).any(|i| fits(&i));
+                // With a limit of 0 the first is taken, disabled or not.
+                let zero = latency_req == Span(0) && state == 0;
+                // With the tick stopped `menu` up to 6.11 takes a deeper one that pays off until the next timer, however long
+                // that takes to leave.
+                let stuck = *name == "menu" && rev < KernelRev::V6_12 && asked.tick_stopped;
+                assert!(
+                    !allowed || fits(&state) || zero || stuck,
+                    "{name} {rev} {limits:?}: {state}"
+                );
+                governor.update(&states(), state, Span((x >> 30) % 9_000_000), x & 1 == 1, TICK);
+            }
+        }
+    }
+
+    #[test]
     fn with_one_state_nobody_is_asked() {
         let one = [IdleState { target_residency: Span(1), exit_latency: Span(1) }];
         let sleep = Sleep {
@@ -194,6 +279,7 @@ mod tests {
             tick_stopped: false,
             tick: Span(4_000_000),
             utilized: false,
+            limits: Limits::NONE,
         };
         let revs = [KernelRev::V6_1, KernelRev::V6_6, KernelRev::V6_12, KernelRev::V7_2];
         for (name, rev) in IdleGovernor::NAMES.iter().flat_map(|n| revs.map(|rev| (n, rev))) {

@@ -11,8 +11,8 @@
 //!             within a tick
 //! ```
 //!
-//! Since 7.1, older ones: [`super::teo_pre_7_1`]. Left out: polling states, latency limits, disabled
-//! states.
+//! A latency limit, and disabled states, leave a shallower one than the candidate. Since 7.1, older ones:
+//! [`super::teo_pre_7_1`]. Left out: polling states.
 //! Source: drivers/cpuidle/governors/teo.c.
 
 use super::{CPUIDLE_STATE_MAX, IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
@@ -57,7 +57,8 @@ impl TeoCpu {
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
         let tick = sleep.tick.0;
         self.sleep_length_ns = NEVER;
-        let mut idx = self.candidate(states.len());
+        let limits = sleep.limits;
+        let mut idx = limits.at_most(states, self.candidate(states.len()));
         let residency = |i: usize| states[i].target_residency.0;
         let keeps = |state| Selected { state, stop_tick: false };
         let stops = |state| Selected { state, stop_tick: true };
@@ -70,14 +71,14 @@ impl TeoCpu {
         if sleep.tick_stopped && duration > 2 * tick && residency(idx) < tick {
             // Nothing may come for long: not in a shallow state.
             let deeper = (idx + 1..states.len()).rev().find(|i| residency(*i) <= duration);
-            return stops(deeper.unwrap_or(idx));
+            return stops(limits.at_most(states, deeper.unwrap_or(idx)));
         }
         if idx == 0 {
             // With the tick stopped already it stays so: only its owner starts it again.
             return Selected { state: 0, stop_tick: sleep.tick_stopped };
         }
         if residency(idx) > duration {
-            idx = shallower(states, idx, duration);
+            idx = limits.shallower(states, idx, duration);
         }
         if residency(idx) < tick && 3 * self.tick_intercepts >= 2 * self.total {
             duration = tick / 2;
@@ -86,7 +87,7 @@ impl TeoCpu {
             return stops(idx);
         }
         if idx > 0 && residency(idx) > sleep.delta_next() {
-            idx = shallower(states, idx, sleep.delta_next());
+            idx = limits.shallower(states, idx, sleep.delta_next());
         }
         keeps(idx)
     }
@@ -165,11 +166,6 @@ impl TeoCpu {
             }
         }
     }
-}
-
-/// The deepest state shallower than `idx` that pays off within `duration`, else the shallowest.
-fn shallower(states: &[IdleState], idx: usize, duration: u64) -> usize {
-    (0..idx).rev().find(|i| states[*i].target_residency.0 <= duration).unwrap_or(0)
 }
 
 #[cfg(test)]

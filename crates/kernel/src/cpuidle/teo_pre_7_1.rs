@@ -16,13 +16,13 @@
 //!
 //! A sleep that the tick ends counts as one that lasted until the timer.
 //!
-//! Left out: polling states, latency limits, disabled states.
+//! A latency limit, and disabled states, leave a shallower one than the candidate. Left out: polling states.
 //! DEVIATES(teo-between): `teo` of 6.3 to 6.5 is taken without its look at util, and that of 6.13 to
 //! 7.0, which went over to the form of 7.1 step by step, to behave like 6.12's. No preset stands for one
 //! of them.
 //! Source: drivers/cpuidle/governors/teo.c.
 
-use super::{CPUIDLE_STATE_MAX, IdleState, Selected, Sleep};
+use super::{CPUIDLE_STATE_MAX, IdleState, Limits, Selected, Sleep};
 use crate::KernelRev;
 use crate::units::Span;
 
@@ -100,14 +100,14 @@ impl TeoCpuPre71 {
         self.sleep_length_ns = timer;
         let residency = |i: usize| states[i].target_residency.0;
         let deepest = (1..states.len()).take_while(|i| residency(*i) <= timer).last();
-        let (mut idx, mut duration) = (deepest.unwrap_or(0), timer);
+        let (mut idx, mut duration) = (sleep.limits.at_most(states, deepest.unwrap_or(0)), timer);
         // A sleep of a bin's middle is what its state is good for.
         let middle = |i: usize| (residency(i) + residency(i + 1)) / 2;
         let suits = |i: usize| !sleep.tick_stopped || middle(i) >= sleep.tick.0;
         if idx > 0
             && let Some(i) = self.intercepted(idx, suits)
         {
-            (idx, duration) = (i, middle(i));
+            (idx, duration) = (sleep.limits.at_most(states, i), middle(i));
         }
         tick_or_not(states, sleep, idx, duration, sleep.delta_next())
     }
@@ -120,15 +120,16 @@ impl TeoCpuPre71 {
         let kept = |state| Selected { state, stop_tick: sleep.tick_stopped };
         let suits = |i: usize| !sleep.tick_stopped || residency(i) >= tick;
         let utilized = self.asks_for_util() && sleep.utilized;
-        if utilized && states.len() < 3 {
+        if utilized && states.len() < 3 && sleep.limits == Limits::NONE {
             if suits(0) {
                 return kept(0);
             }
             return tick_or_not(states, sleep, 1, residency(1), tick / 2);
         }
         let deepest = states.len() - 1;
-        let mut idx = self.intercepted(deepest, suits).unwrap_or(deepest);
-        if utilized && idx > 0 && suits(idx - 1) {
+        let idx = self.intercepted(deepest, suits).unwrap_or(deepest);
+        let mut idx = sleep.limits.at_most(states, idx);
+        if utilized && idx > 0 && suits(idx - 1) && sleep.limits.enabled(idx - 1) {
             idx -= 1;
         }
         let timer = sleep.next_timer.map_or(NEVER, |s| s.0);
@@ -142,7 +143,7 @@ impl TeoCpuPre71 {
         self.sleep_length_ns = timer;
         let mut duration = timer;
         if residency(idx) > duration {
-            let shallower = shallower(states, idx, duration);
+            let shallower = sleep.limits.shallower(states, idx, duration);
             if self.rev >= V6_11 || suits(shallower) {
                 idx = shallower;
             }
@@ -267,11 +268,6 @@ fn tick_or_not(
         return Selected { state: idx, stop_tick: true };
     }
     let too_deep = idx > 0 && states[idx].target_residency.0 > delta;
-    let state = if too_deep { shallower(states, idx, delta) } else { idx };
+    let state = if too_deep { sleep.limits.shallower(states, idx, delta) } else { idx };
     Selected { state, stop_tick: false }
-}
-
-/// The deepest state shallower than `idx` that pays off within `duration`, else the shallowest.
-fn shallower(states: &[IdleState], idx: usize, duration: u64) -> usize {
-    (0..idx).rev().find(|i| states[*i].target_residency.0 <= duration).unwrap_or(0)
 }

@@ -5,7 +5,7 @@
 //! those that run most besides      util_max, nice, cpuset (small CPUs, or all but one): together
 //! task groups of either            uclamp, weight
 //! all                              rate limit, governor, what the governor and tracker at hand can be told, energy-aware
-//!                                  placement, base slice, rampup multiplier
+//!                                  placement, base slice, rampup multiplier, idle states
 //! then                             the same of those whom the metric is about, and of the heaviest two others, one at a time
 //! ```
 //!
@@ -306,6 +306,7 @@ fn of_all(e: &Experiment) -> Vec<Steps> {
     if small < big {
         numbers("sched_energy_aware", &[0]);
     }
+    all.extend(idle_states(e).into_iter().filter_map(|(name, n)| setting(name, Value::Int(n))));
     for (name, values) in tunables(e) {
         all.extend(values.into_iter().filter_map(|value| setting(name, value)));
     }
@@ -313,6 +314,26 @@ fn of_all(e: &Experiment) -> Vec<Steps> {
         all.extend(setting("governor", Value::Name(name.into())));
     }
     all
+}
+
+/// Idle states that take long to leave are not taken: down to the shallowest, by the limit that a program asks for and by the
+/// driver's, and with half of what the deepest takes.
+fn idle_states(e: &Experiment) -> Vec<(&'static str, i64)> {
+    let states = || e.platform.domains.iter().flat_map(|d| &d.idle);
+    let us = |s: &risetime_model::platform::IdleState| (s.exit_latency.0 / 1000) as i64;
+    let deepest = states().map(us).max().unwrap_or(0);
+    let shallowest = e.platform.domains.iter().filter_map(|d| d.idle.first()).map(us).max();
+    let free = ["cpu_dma_latency", "max_cstate"].iter().all(|n| e.settings.int(n).is_none());
+    match shallowest {
+        Some(us) if us < deepest && free => {
+            vec![
+                ("cpu_dma_latency", us),
+                ("cpu_dma_latency", (deepest / 2).max(us)),
+                ("max_cstate", 1),
+            ]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The governors that a stock kernel has, and that are no older form of another.

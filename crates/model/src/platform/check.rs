@@ -1,6 +1,6 @@
 //! What is allowed in a platform file and yet worth a second look.
 
-use super::{Domain, Opp, Platform};
+use super::{Domain, Opp, Platform, SMT_SPEED, SMT_SPEED_DEFAULT};
 use crate::InputError;
 use crate::toml_in::Table;
 use risetime_kernel::KernelRev;
@@ -13,6 +13,7 @@ impl Platform {
     /// - the biggest capacity is not 1024 (the kernel would rescale),
     /// - an OPP that the energy model calls inefficient, so that schedutil and EAS skip it,
     /// - latency 0 on every OPP of a domain, power unknown, no idle states,
+    /// - cores of several threads, whose speed beside each other is an estimate,
     /// - figures without a source of their own (`hz`, `idle`).
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -31,6 +32,12 @@ impl Platform {
                 _ => format!("domains {} to {}", run.start + 1, run.end),
             };
             domain(&format!("{number} (CPUs {})", super::cpu_ranges(&cpus)), &alike[0], &mut all);
+        }
+        if self.topology.smt() {
+            all.push(format!(
+                "cores have several threads: beside a busy one a thread works at {SMT_SPEED_DEFAULT} of 1024, an estimate \
+                 (--set {SMT_SPEED}=N), and what an OPP or an idle state takes is the core's, not each thread's"
+            ));
         }
         let has_idle = self.domains.iter().any(|d| !d.idle.is_empty());
         for (kind, present) in [("hz", true), ("idle", has_idle)] {

@@ -28,7 +28,13 @@ const REMOTE: u32 = 20;
 /// A distance is one byte, and 255 says "unreachable" (ACPI's SLIT).
 const MAX_DISTANCE: u64 = 254;
 /// Threads a core may have (POWER10 has 8).
-const MAX_THREADS: usize = 8;
+pub const MAX_THREADS: usize = 8;
+
+/// The setting that says how fast a thread is beside a busy one of its core, of 1024.
+pub const SMT_SPEED: &str = "smt_speed";
+/// What that is unless somebody says so, an estimate: two threads do 1.25 of one's work, between 1.18 (on average on Zen 5, Phoronix
+/// 2024) and up to 1.3 (Marr et al., Intel Technology Journal 2002).
+pub const SMT_SPEED_DEFAULT: u64 = 640;
 
 /// What CPUs share beside frequency and last-level cache. Empty: every CPU is a core of its own,
 /// shares nothing below the last level, and there is one node.
@@ -42,6 +48,25 @@ pub struct Topology {
     pub nodes: Vec<Vec<CpuId>>,
     /// `node_distance`, a row for each node; 10 on the diagonal, symmetric.
     pub distance: Vec<Vec<u32>>,
+}
+
+/// The speed of a hardware thread, of 1024, where so many of its core have a task, if with two of them it is `two`: each doubling
+/// of the threads takes as much from each, and between that it goes evenly. Rounding: down, never 0.
+///
+/// ```text
+/// threads   1      2     4          8
+/// speed     1024   two   two²/1024  two³/1024²
+/// ```
+pub fn thread_speed(two: u64, threads: usize) -> u64 {
+    // What all of them do together, of 1024, where their number is a power of two.
+    let together = |doublings: u32| (0..doublings).fold(1024, |all, _| all * 2 * two / 1024);
+    let n = (threads.max(1) as u64).min(MAX_THREADS as u64);
+    let doublings = n.ilog2();
+    let (from, more) = (1 << doublings, n - (1 << doublings));
+    let (low, high) = (together(doublings), together(doublings + 1));
+    // With two below 512 a core does less with more threads.
+    let all = (low * (from - more) + high * more) / from;
+    (all / n).clamp(1, 1024)
 }
 
 impl Topology {

@@ -20,6 +20,7 @@ use super::{Style, jobs};
 use crate::words;
 use risetime_analysis::{
     Burst, By, EndedBy, Level, Lost, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
+    Waits,
 };
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::micros;
@@ -68,6 +69,7 @@ pub fn run(result: &RunResult, timeline: &Timeline, view: &View<'_>, style: &Sty
             }
             latency(&mut page, result);
             waits(&mut page, result);
+            late(&mut page, result);
             work(&mut page, result);
             plots(&mut page, result, task, timeline);
         }
@@ -419,8 +421,27 @@ fn waits(page: &mut Page<'_>, r: &RunResult) {
     if r.latency.len() < KINDS && r.waits.is_empty() {
         return;
     }
-    let title = Line::new().ink(Ink::Title, "From wakeup to running");
-    page.line(title.ink(Ink::Dim, " (waiting for a CPU)"));
+    table_of_waits(page, ["From wakeup to running", " (waiting for a CPU)"], rows);
+}
+
+/// How long real-time and deadline tasks waited from when they were due, where that is longer.
+fn late(page: &mut Page<'_>, r: &RunResult) {
+    let max = |w: &Waits| w.took.map_or(0.0, |p| p.max);
+    let strict = r.latency.iter().filter(|l| l.policy.is_some_and(|p| !p.is_fair()));
+    let rows: Vec<_> = strict
+        .filter(|l| max(&l.wu_lat) > max(&l.wakeup))
+        .map(|l| (l.tasks.clone(), &l.wu_lat))
+        .take(LIST)
+        .collect();
+    if !rows.is_empty() {
+        let title =
+            ["From timer to running", " (wu_lat: the way out of idle and timer slack, too)"];
+        table_of_waits(page, title, rows);
+    }
+}
+
+fn table_of_waits(page: &mut Page<'_>, [title, more]: [&str; 2], rows: Vec<(String, &Waits)>) {
+    page.line(Line::new().ink(Ink::Title, title).ink(Ink::Dim, more));
     let mut table = Table::new(["", "times", "p50", "p90", "p99", "p99.9", "max"]);
     for (name, waits) in rows {
         let of = |figure: fn(&Percentiles) -> f64| {

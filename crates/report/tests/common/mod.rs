@@ -300,6 +300,7 @@ impl Machine {
                 unfinished_ms: 2345.6789,
                 longer: None,
                 wakeup: Waits::default(),
+                wu_lat: Waits::default(),
             }],
             energy_mj: Some(self.energy + 91.7),
             notes: vec![],
@@ -688,6 +689,7 @@ pub(crate) fn frames() -> RunResult {
     let of = |name: &str, ms| Latency {
         tasks: name.into(),
         wakeup: waits(ms),
+        wu_lat: waits(ms),
         ..run.latency[0].clone()
     };
     run.latency = vec![of("ui", 0.001), of("render", 0.19), of("background", 3.3)];

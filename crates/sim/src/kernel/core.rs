@@ -22,11 +22,12 @@ use crate::kernel::rq::{Parts, Rq};
 use crate::kernel::util_est::take_hints;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
-use crate::state::costs::{FULL, Kind};
+use crate::state::costs::Kind;
 use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
+use crate::state::machine::Role;
 use crate::state::machine::{Machine, State};
 use crate::state::tracker::Heard;
 use crate::time::cost;
@@ -199,8 +200,13 @@ impl Kernel<'_> {
         match self.m.task(task).state {
             State::Sleeping => {}
             State::New => return self.rq(prev).wake_up_first(task),
-            State::Waking | State::Runnable | State::Exited => return,
+            State::Waking | State::Runnable | State::Exited => {
+                self.m.task_mut(task).due = None;
+                return;
+            }
         }
+        let now = self.m.now;
+        self.m.task_mut(task).due.get_or_insert(now);
         let starts = self.m.enters_start_phase(task);
         if starts {
             self.before_start();
@@ -289,20 +295,20 @@ impl Kernel<'_> {
 
     // ------------------------------------------------------------------ threads of a core
 
-    /// Whether `cpu` has a task may have changed: the other threads of its core get slower or faster.
+    /// Whether `cpu` has a task has changed: the threads of its core get slower or faster.
     pub(crate) fn core_shared(&mut self, cpu: CpuId) {
-        if self.m.costs.smt_speed == FULL {
+        if !self.m.costs.shares_cores() {
             return;
         }
-        for i in 0..self.m.cpu(cpu).place.smt.len() {
+        let core = &self.m.cpu(cpu).place.smt;
+        let threads = core.iter().filter(|c| self.m.cpu(**c).curr.is_some()).count() as u8;
+        for i in 0..core.len() {
             let thread = self.m.cpu(cpu).place.smt[i];
-            let others = self.m.cpu(cpu).place.smt.iter().filter(|c| **c != thread);
-            let shares = others.clone().any(|c| self.m.cpu(*c).curr.is_some());
-            if shares == self.m.cpu(thread).shares_core {
+            if threads == self.m.cpu(thread).core_threads {
                 continue;
             }
-            self.rq(thread).book_progress();
-            self.m.cpu_mut(thread).shares_core = shares;
+            self.rq(thread).tell_progress();
+            self.m.cpu_mut(thread).core_threads = threads;
             if thread != cpu && self.m.cpu(thread).curr.is_some() {
                 self.rq(thread).arm_work();
             }
@@ -356,7 +362,7 @@ impl Rq<'_, '_> {
 
     fn switch(&mut self, prev: Option<TaskId>, next: Option<TaskId>) -> Option<TaskId> {
         let cpu = self.cpu;
-        self.book_progress();
+        self.tell_progress();
         let out = prev.map(|task| {
             let out = match self.m().task(task).state {
                 State::Runnable => SwitchOut::Preempted,
@@ -376,7 +382,9 @@ impl Rq<'_, '_> {
         }
         c.curr = next;
         self.track(Heard::Switch { cpu, prev, next });
-        self.core_shared();
+        if prev.is_none() || next.is_none() {
+            self.core_shared();
+        }
         self.emit(Event::Switch { cpu, prev: out, next });
         if let Some((task, SwitchOut::Exited)) = out {
             self.task_dead(task);
@@ -438,7 +446,7 @@ impl Rq<'_, '_> {
         self.update_rq_clock();
         let running = self.m().cpu(from).curr == Some(task);
         if running {
-            self.book_progress();
+            self.tell_progress();
         }
         self.deactivate(task, DequeueKind::Migrate);
         if running {
@@ -504,10 +512,7 @@ impl Rq<'_, '_> {
         self.update_rq_clock();
         if self.level(g).bandwidth.in_throttled_hierarchy() {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
-            let now = self.m().now;
-            let bandwidth = &mut self.level(g).bandwidth;
-            bandwidth.limbo.push(task);
-            bandwidth.waits(now);
+            self.level(g).bandwidth.limbo.push(task);
         } else {
             self.t(task).throttled = false;
             self.activate(task, EnqueueKind::Migrated, false);
@@ -618,10 +623,21 @@ impl Rq<'_, '_> {
         self.update_rq_clock();
         self.set_state(task, State::Runnable);
         self.wakes_demoted(task);
+        self.tell_due(task);
         self.emit(Event::Wakeup { task, cpu, why });
         self.preempt().waking_on = wakes_from(self.m(), waker.cpu, cpu);
         let kind = if migrated { EnqueueKind::WakeupMigrated } else { EnqueueKind::Wakeup };
         self.activate(task, kind, true);
+    }
+
+    /// Since when the wakeup of `task` was due, if some time lies between.
+    fn tell_due(&mut self, task: TaskId) {
+        let now = self.m().now;
+        let t = self.t(task);
+        let is_user = matches!(t.role, Role::User);
+        if let Some(due) = t.due.take().filter(|due| *due < now && is_user) {
+            self.emit(Event::Due { task, ago: now.since(due) });
+        }
     }
 
     /// Its second half, `wakeup_preempt` and `task_woken`, and when the CPU looks who is to run.

@@ -185,7 +185,7 @@ impl Policy<'_, '_> {
         let freq = self.d().hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.d().cpus);
         for &cpu in &cpus {
-            self.rq(cpu).book_progress();
+            self.rq(cpu).tell_progress();
         }
         let costs = self.m().costs;
         let d = self.d();

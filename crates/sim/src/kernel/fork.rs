@@ -63,6 +63,7 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
         soft_expiry: Instant(0),
+        due: None,
         ran_under: None,
         cold: Span(0),
         timer_cpu: None,

@@ -80,9 +80,9 @@ impl Rq<'_, '_> {
 }
 
 /// Queues the changes of a workload.
-pub(crate) fn plan_hotplug(q: &mut Queue, changes: &[Hotplug]) {
+pub(crate) fn plan_hotplug(q: &mut Queue, changes: &[Hotplug], start: Instant) {
     for change in changes {
-        let at = Instant(change.at.0);
+        let at = start + change.at;
         q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
     }
 }

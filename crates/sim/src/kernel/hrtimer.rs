@@ -58,7 +58,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: CHANGE_MS,
-        doc: "when `highres` changes while it runs: from on to off, or from off to on",
+        doc: "when `highres` changes while it runs, after the workload's start: from on to off, or from off to on",
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
@@ -143,7 +143,7 @@ impl Rq<'_, '_> {
                     }
                     self.c().timers.remove(task);
                     self.t(task).timer_cpu = None;
-                    self.wake_up(task);
+                    self.wake_up_due(task);
                     self.hears();
                 }
                 (_, None) => break,
@@ -206,7 +206,7 @@ impl Rq<'_, '_> {
             // Its own event comes too late.
             t.timer_gen = t.timer_gen.wrapping_add(1);
             t.timer_cpu = None;
-            self.wake_up(task);
+            self.wake_up_due(task);
         }
     }
 

@@ -52,6 +52,7 @@ impl Rq<'_, '_> {
             tick_stopped: c.tick_stopped,
             tick,
             utilized,
+            limits: domain.idle_limits,
         };
         let mut selected = c.idle_governor.select(states, sleep);
         if states.len() < 2 {

@@ -50,7 +50,10 @@ impl Rq<'_, '_> {
         // The timers of a kthread's wakeup are none: there it is an interrupt.
         self.c().timers.remove(task);
         self.leave_idle();
-        self.wake_up(task);
+        match self.m().task(task).role {
+            Role::User => self.wake_up_due(task),
+            _ => self.wake_up(task),
+        }
         self.hears();
         self.run_soft_expired();
         self.pay_for_interrupt();

@@ -162,6 +162,19 @@ impl Rq<'_, '_> {
         work::book_progress(c, todo, speed, now);
     }
 
+    /// The same, and tells what was stolen from it meanwhile: its speed is another from now on, or it leaves.
+    pub(crate) fn tell_progress(&mut self) {
+        self.book_progress();
+        let (cpu, now) = (self.cpu, self.m().now);
+        let in_irq = self.m().cpu(cpu).pressure.as_ref().is_some_and(|p| p.in_irq());
+        let c = self.c();
+        let span = Span(now.since(c.told).0.saturating_sub(c.worked.0));
+        (c.told, c.worked) = (now, Span(0));
+        if span > Span(0) && !in_irq && c.curr.is_some() {
+            self.emit(Event::Stolen { cpu, span });
+        }
+    }
+
     /// Queues the moment at which the running task of `cpu` is done with its step.
     pub(crate) fn arm_work(&mut self) {
         let cpu = self.cpu;

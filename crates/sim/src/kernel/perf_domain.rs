@@ -76,7 +76,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: READY,
-        doc: "from when on there is an energy model: before, drivers have yet to register theirs, and placement does without",
+        doc: "from when on, after the workload's start, there is an energy model: before, drivers have yet to register theirs, and placement does without",
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,

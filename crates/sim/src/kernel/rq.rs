@@ -438,6 +438,12 @@ impl Rq<'_, '_> {
     pub(crate) fn wake_up(&mut self, task: TaskId) {
         self.k.wake_up(task, Waker::timer(self.cpu));
     }
+    /// The same of a task whose timer has expired.
+    pub(crate) fn wake_up_due(&mut self, task: TaskId) {
+        let t = self.t(task);
+        t.due = Some(t.soft_expiry);
+        self.wake_up(task);
+    }
     /// A task of this CPU leaves for another one.
     pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
         self.k.move_queued(task, self.cpu, to, why);

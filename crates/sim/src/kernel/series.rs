@@ -75,7 +75,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: MULTIPLIER_CHANGE,
-        doc: "when sched_pelt_multiplier is written anew",
+        doc: "when sched_pelt_multiplier is written anew, after the workload's start",
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,

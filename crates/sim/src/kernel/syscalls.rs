@@ -57,7 +57,9 @@ impl Current<'_, '_> {
     }
     /// What it works on next is of this kind, 0 the plain one.
     pub(crate) fn kind_of_work(&mut self, kind: u16) {
-        if std::mem::replace(&mut self.k.m.task_mut(self.task).kind, kind) != kind {
+        if self.m().task(self.task).kind != kind {
+            self.k.rq(self.cpu).tell_progress();
+            self.k.m.task_mut(self.task).kind = kind;
             self.k.emit(Event::Work { cpu: self.cpu, kind: kind.into() });
         }
     }

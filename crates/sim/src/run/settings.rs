@@ -214,6 +214,7 @@ pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
     groups.extend(tracker::groups());
+    groups.push(Group { owner: None, params: cpuidle::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::perf_domain::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
@@ -294,6 +295,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
             let default = sysctls::default(platform, policy.kernel, name).or_else(of_fair);
             let default = default.or_else(of_cache);
             let default = default.or_else(|| noise::default(policy, name));
+            let default = default.or_else(|| cost::default(platform, name));
             let default = default.map(|n| Value::Int(n as i64));
             default.or_else(|| governor::default(platform, policy, name))
         }

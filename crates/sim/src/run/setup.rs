@@ -67,6 +67,7 @@ use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
+use risetime_model::settings::Settings;
 use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
@@ -86,6 +87,7 @@ const SIGNALS: &[&str] = &[
     "misfit",
     "freq_request",
     "dl_throttled",
+    "due",
 ];
 
 /// The head of the trace.
@@ -214,19 +216,20 @@ pub(crate) fn simulation_with<'a>(
     add_tasks(&mut simulation, &specs, started, e.phase);
     add_service(&mut simulation, &specs[..started], e.phase);
     let k = &mut simulation.k;
-    plan_hotplug(&mut k.q, &hotplug);
+    let start = Instant(0) + e.phase;
+    plan_hotplug(&mut k.q, &hotplug, start);
     if k.plan_pressure(e) {
         k.rebuild_sched_domains();
     }
     if let Some(after) = perf_domain::ready_after(&e.settings) {
-        k.q.push(Instant(0) + after, Ev::Setting(Changed::EnergyModel));
+        k.q.push(start + after, Ev::Setting(Changed::EnergyModel));
     }
     if let Some(after) = hrtimer::changes_at(&e.settings) {
-        k.q.push(Instant(0) + after, Ev::Setting(Changed::Highres));
+        k.q.push(start + after, Ev::Setting(Changed::Highres));
     }
     if let Some((after, decay)) = series::decay_change(e.policy.kernel, &e.settings) {
         k.m.decay_later = Some(decay);
-        k.q.push(Instant(0) + after, Ev::Setting(Changed::PeltMultiplier));
+        k.q.push(start + after, Ev::Setting(Changed::PeltMultiplier));
     }
     // Every zone is looked at when it is registered.
     for zone in 0..k.m.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32 {
@@ -299,7 +302,9 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             curr: None,
             work_gen: 0,
             run_since: Instant(0),
-            shares_core: false,
+            told: Instant(0),
+            worked: Span(0),
+            core_threads: 0,
             tick_gen: 0,
             idle: Some(Idle { state: None, since: Instant(0) }),
             idle_stamp: Instant(0),
@@ -400,6 +405,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             util: int("start_util").map(|v| Util(v as u64)),
             period_contrib: int("start_period_contrib").map(|v| v as u32),
             first_tick: int("first_tick_ns").map(|v| Span(v as u64)),
+            planned: Instant(0) + e.phase,
             ..Start::default()
         },
         first_fork: None,
@@ -490,7 +496,8 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         scale,
         fast_switch: d.fast_switch && governor.works.in_rev(e.policy.kernel).switches_fast(),
         change_gen: 0,
-        idle: idle_states(d),
+        idle: idle_states(d, &e.settings),
+        idle_limits: cpuidle::limits(&e.settings),
         kthread: None,
         workers: Vec::new(),
         work_in_progress: false,
@@ -506,12 +513,13 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
     FreqDomain { freq_scale, ..domain }.limited()
 }
 
-fn idle_states(d: &Domain) -> Vec<IdleState> {
+/// The states that the driver has, as far as it is told how many.
+fn idle_states(d: &Domain, settings: &Settings) -> Vec<IdleState> {
     let state = |s: &risetime_model::platform::IdleState| IdleState {
         target_residency: s.min_residency,
         exit_latency: s.exit_latency,
     };
-    d.idle.iter().map(state).collect()
+    d.idle.iter().take(cpuidle::most_states(d, settings)).map(state).collect()
 }
 
 /// The workload's tasks, to be created `phase` plus their own delay after time 0.

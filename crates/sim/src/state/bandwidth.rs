@@ -106,6 +106,14 @@ pub(crate) fn throttles_tasks(rev: KernelRev) -> bool {
     rev >= KernelRev::new(6, 18)
 }
 
+/// Whether the time of a group that is throttled counts from then on; `queued`: it has a task.
+///
+/// Source: fair.c:`throttle_cfs_rq`; "sched: don't account throttle time for empty groups" (6.6), "sched/fair: Task based throttle
+/// time accounting" (6.18).
+pub(crate) fn counts_from_throttling(rev: KernelRev, queued: bool) -> bool {
+    rev < KernelRev::V6_6 || (queued && !throttles_tasks(rev))
+}
+
 impl Machine {
     /// What has come of each group's quota (`cpu.stat`).
     pub(crate) fn quotas(&self) -> Vec<(GroupId, QuotaStat)> {

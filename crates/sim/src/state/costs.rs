@@ -3,6 +3,7 @@
 use crate::state::draw::{draw, entity};
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_model::platform::MAX_THREADS;
 
 /// What things cost.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +15,8 @@ pub(crate) struct Costs {
     pub(crate) cold: Span,
     pub(crate) slack: Span,
     pub(crate) memory_bound: u64,
-    /// [`FULL`]: threads take nothing from each other.
-    pub(crate) smt_speed: u64,
+    /// By how many threads of a core have a task: the speed of one. All [`FULL`]: they take nothing from each other.
+    pub(crate) beside: [u64; MAX_THREADS + 1],
 }
 
 pub(crate) const FULL: u64 = 1024;
@@ -113,6 +114,12 @@ impl Drawn {
 }
 
 impl Costs {
+    /// Whether the threads of a core take something from each other.
+    #[inline]
+    pub(crate) fn shares_cores(&self) -> bool {
+        self.beside[2] < FULL
+    }
+
     /// Whether it never takes any time.
     #[inline]
     pub(crate) fn is_free(&self, kind: Kind) -> bool {
@@ -159,9 +166,10 @@ impl Machine {
             true => d.speed,
             false => self.speed_of_kind(cpu),
         };
-        if self.cpu(cpu).shares_core {
-            return ((u128::from(speed) * u128::from(self.costs.smt_speed)) / u128::from(FULL))
-                .max(1) as u64;
+        let threads = usize::from(self.cpu(cpu).core_threads);
+        if threads > 1 {
+            let beside = u128::from(self.costs.beside[threads]);
+            return (u128::from(speed) * beside / u128::from(FULL)).max(1) as u64;
         }
         speed
     }

@@ -45,7 +45,7 @@ use crate::state::tracker::Tracker;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
-use risetime_kernel::cpuidle::IdleState;
+use risetime_kernel::cpuidle::{IdleState, Limits};
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
@@ -177,6 +177,8 @@ pub(crate) struct Start {
     pub(crate) first_tick: Option<Span>,
     /// Into which phase of task 0; `None`: at its creation.
     pub(crate) phase: Option<usize>,
+    /// When the workload is to begin: the start phase.
+    pub(crate) planned: Instant,
     /// The first task sleeps, and enters that phase when it wakes.
     pub(crate) upcoming: bool,
     /// The start has come, when, and everything has taken effect.
@@ -210,6 +212,9 @@ pub(crate) struct Cpu {
     pub(crate) curr: Option<TaskId>,
     /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
     pub(crate) run_since: Instant,
+    /// Since when it is not told what was stolen from `curr`, and what `curr` has got on since.
+    pub(crate) told: Instant,
+    pub(crate) worked: Span,
     pub(crate) clock: RqClock,
     pub(crate) domain: usize,
     /// Its place among the CPUs of that domain, online or not.
@@ -228,8 +233,8 @@ pub(crate) struct Cpu {
     pub(crate) tick_gen: u32,
     /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
     pub(crate) waking: bool,
-    /// Another thread of its core has a task ([`crate::time::cost`]).
-    pub(crate) shares_core: bool,
+    /// So many threads of its core have a task ([`crate::time::cost`]), where that matters.
+    pub(crate) core_threads: u8,
     /// `rq->ttwu_pending`: so many tasks on its wake list.
     pub(crate) ttwu_pending: u16,
     /// It wanted to reschedule before `irq_work_until`.
@@ -362,6 +367,8 @@ pub(crate) struct FreqDomain {
     pub(crate) change_gen: u32,
     /// Idle states, the shallowest first.
     pub(crate) idle: Vec<IdleState>,
+    /// Which of them may be taken.
+    pub(crate) idle_limits: Limits,
     /// Who changes frequencies where the driver cannot do it at once: the sugov kthread, or of the workers the
     /// one that is at it.
     pub(crate) kthread: Option<TaskId>,
@@ -479,6 +486,8 @@ pub(crate) struct Task {
     pub(crate) avg: SchedAvg,
     /// From when on any timer interrupt wakes it.
     pub(crate) soft_expiry: Instant,
+    /// A wakeup that is under way was due then.
+    pub(crate) due: Option<Instant>,
     pub(crate) todo: Todo,
     /// Of which kind that is (`RunOf`), 0 the plain work.
     pub(crate) kind: u16,

@@ -18,7 +18,8 @@
 //! timer of a sleep      soft expiry ── timer_slack_ns ── hard expiry = what the hardware is set to;
 //!                       any timer interrupt of that CPU after the soft one wakes it, too
 //! work w at speed s     w · ((1024 - memory_bound) / s + memory_bound / s(highest OPP)) / 1024
-//! a thread of a core    s · smt_speed / 1024 while another thread of the core has a task
+//! a thread of a core    s · smt_speed / 1024 while another thread of the core has a task; with n of them ([`thread_speed`])
+//!                       as much less again for each doubling
 //! ```
 //!
 //! All of this is off unless a setting says so; PELT and every decision go on as if it were not there.
@@ -37,8 +38,9 @@ use crate::state::costs::{Amount, Costs, FULL, Kind};
 use crate::state::machine::{Cpu, Task};
 use crate::time::noise;
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::Experiment;
+use risetime_model::platform::{SMT_SPEED, SMT_SPEED_DEFAULT, thread_speed};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::{Experiment, Platform};
 
 const OF_NOISE: Default =
     Default::Derived("what `noise` says; one that is set here is so much each time");
@@ -150,14 +152,21 @@ pub(crate) const PARAMS: &[Param] = &[
         home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
-        name: "smt_speed",
-        doc: "speed of a hardware thread while another one of its core has a task",
+        name: SMT_SPEED,
+        doc: "speed of a hardware thread while another one of its core has a task (with four: this squared, with eight: cubed)",
         unit: "of 1024",
         range: Range::Int(1, 1024),
-        default: Default::Unset,
+        default: Default::Derived(
+            "640 where cores have several threads, an estimate: two do 1.25 of one's work (1.18 on average on Zen 5, Phoronix 2024; up to 1.3, Marr et al., Intel Technology Journal 2002)",
+        ),
         home: Home::Simulator(Neutral::Int(1024)),
     },
 ];
+
+/// What a setting of these is on this platform unless somebody says it.
+pub(crate) fn default(platform: &Platform, name: &str) -> Option<u64> {
+    (name == SMT_SPEED && platform.topology.smt()).then_some(SMT_SPEED_DEFAULT)
+}
 
 /// As settings and noise profile say.
 pub(crate) fn of_experiment(e: &Experiment) -> Costs {
@@ -180,7 +189,7 @@ pub(crate) fn of_experiment(e: &Experiment) -> Costs {
         cold: Span(of("cold_cache_ns", 0)),
         slack: Span(of("timer_slack_ns", 0)),
         memory_bound: of("memory_bound", 0).min(FULL),
-        smt_speed: of("smt_speed", FULL).clamp(1, FULL),
+        beside: std::array::from_fn(|n| thread_speed(of(SMT_SPEED, FULL).clamp(1, FULL), n)),
     }
 }
 
@@ -212,8 +221,8 @@ mod tests {
     use crate::state::machine::SPEED_SHIFT;
     use crate::tests::experiment;
     use proptest::prelude::*;
+    use risetime_model::Workload;
     use risetime_model::settings::Value;
-    use risetime_model::{Platform, Workload};
 
     fn costs(set: &[(&str, i64)]) -> Costs {
         let set: Vec<_> = set.iter().map(|(name, v)| (*name, Value::Int(*v))).collect();
@@ -225,7 +234,7 @@ mod tests {
     #[test]
     fn nothing_costs_anything_unless_somebody_says_so() {
         let none = costs(&[]);
-        assert!(!switches(&none) && none.slack == Span(0) && none.smt_speed == FULL);
+        assert!(!switches(&none) && none.slack == Span(0) && !none.shares_cores());
         assert_eq!(none.bound(123, 456), 123);
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn book_progress(c: &mut Cpu, todo: Option<&mut Todo>, speed: u64, no
     }
     let ran = now.since(c.run_since);
     c.run_since = now;
+    c.worked += ran;
     match todo {
         Some(Todo::Work(left)) => {
             *left = left.saturating_sub(u128::from(ran.0) * u128::from(speed));

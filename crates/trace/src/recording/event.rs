@@ -279,6 +279,8 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Irq { cpu, enters } => ('j', vec![n(cpu), enters.into()]),
         Event::Work { cpu, kind } => ('K', vec![n(cpu), kind.into()]),
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
+        Event::Stolen { cpu, span } => ('Z', vec![n(cpu), span.0]),
+        Event::Due { task, ago } => ('Y', vec![t(task), ago.0]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
         Event::Clamps { task, clamps } => ('v', vec![t(task), clamps.min.0, clamps.max.0]),
@@ -449,6 +451,8 @@ impl Fields<'_, '_> {
             'j' => Event::Irq { cpu: self.cpu()?, enters: self.flag()? },
             'K' => Event::Work { cpu: self.cpu()?, kind: self.small()? },
             'z' => Event::Misfit { cpu: self.cpu()?, task: self.maybe()? },
+            'Z' => Event::Stolen { cpu: self.cpu()?, span: Span(self.take()?) },
+            'Y' => Event::Due { task: self.task()?, ago: Span(self.take()?) },
             'W' => Event::Waking { task: self.task()?, by: self.cpu()? },
             'P' => {
                 let (task, prio) = (self.task()?, self.take()? as i64);

@@ -835,7 +835,11 @@ impl<W: io::Write> TraceSink for Writer<W> {
             }
             // Only an explanation asks for them, and writes no file; handlers are in no slice; a kind of work shows in the
             // power.
-            Event::Step { .. } | Event::Irq { .. } | Event::Work { .. } => {}
+            Event::Due { .. }
+            | Event::Stolen { .. }
+            | Event::Step { .. }
+            | Event::Irq { .. }
+            | Event::Work { .. } => {}
             // What a decision was made from is for who makes it again.
             Event::Waking { .. }
             | Event::Entity { .. }

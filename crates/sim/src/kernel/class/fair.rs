@@ -63,6 +63,8 @@ impl SchedClass for Fair {
             rq.check_cfs_rq_runtime(group);
             rq.update_load_avg(prev, Join::Stay);
             rq.queue_mut(group).put_prev();
+        } else if rq.m().groups.limited {
+            rq.check_runtime_of_sleeper(group);
         }
         if rq.m().groups.on() {
             let next = next.filter(|next| rq.m().is_fair(*next));

@@ -1,6 +1,14 @@
 //! Governors of cpuidle: which idle state, and does the tick stop? One is one file and one line in [`REGISTRY`].
 //!
 //! When they are asked: [`crate::kernel::idle`]. Arithmetic: [`risetime_kernel::cpuidle`].
+//!
+//! ```text
+//! cpu_dma_latency    no state that takes longer to leave, as long as somebody holds the file open: here the whole run
+//! stateN_disable     not this one, by its place in the platform's list
+//! max_cstate         a driver told at boot has no more states than so many, one that polls not counted
+//! ```
+//!
+//! Left out: latency limits of single CPUs (`pm_qos_resume_latency_us`), and those that change during a run.
 
 mod menu;
 mod teo;
@@ -8,6 +16,10 @@ mod teo;
 pub use crate::state::idle_governor::IdleGovernor;
 
 use risetime_kernel::KernelRev;
+use risetime_kernel::cpuidle::{CPUIDLE_STATE_MAX, Limits};
+use risetime_kernel::units::Span;
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Default, Home, Param, Range, Settings};
 
 /// One of them: what it is called, how to make one for a CPU.
 pub struct Descriptor {
@@ -21,6 +33,74 @@ pub struct Descriptor {
 
 /// All of them.
 pub const REGISTRY: &[Descriptor] = &[menu::DESCRIPTOR, teo::DESCRIPTOR];
+
+const LATENCY: &str = "cpu_dma_latency";
+const MAX_CSTATE: &str = "max_cstate";
+
+/// The switch of a state.
+macro_rules! disable {
+    ($n:literal) => {
+        Param {
+            name: concat!("state", $n, "_disable"),
+            doc: concat!(
+                "1: no CPU takes its idle state ",
+                $n,
+                " (the first of the platform's list is 0)"
+            ),
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Unset,
+            home: Home::Cpu(concat!("cpuidle/state", $n, "/disable")),
+        }
+    };
+}
+
+/// Which idle states may be taken.
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: LATENCY,
+        doc: "no idle state that takes longer to leave than this (PM QoS, as long as the file is held open; 0: the first alone)",
+        unit: "µs",
+        range: Range::Int(0, i32::MAX as i64),
+        default: Default::Unset,
+        home: Home::Device(LATENCY),
+    },
+    Param {
+        name: MAX_CSTATE,
+        doc: "so many idle states at most, one that polls not counted (also processor.max_cstate)",
+        unit: "",
+        range: Range::Int(1, CPUIDLE_STATE_MAX as i64),
+        default: Default::Unset,
+        home: Home::Boot("intel_idle.max_cstate="),
+    },
+    disable!("0"),
+    disable!("1"),
+    disable!("2"),
+    disable!("3"),
+    disable!("4"),
+    disable!("5"),
+    disable!("6"),
+    disable!("7"),
+    disable!("8"),
+    disable!("9"),
+];
+
+/// What settings forbid.
+pub(crate) fn limits(settings: &Settings) -> Limits {
+    let latency = settings.int(LATENCY).map(|us| Span::from_us(us.max(0) as u64));
+    let off = |n: &usize| settings.int(&format!("state{n}_disable")) == Some(1);
+    Limits {
+        latency_req: latency.unwrap_or(Limits::NONE.latency_req),
+        disabled: (0..CPUIDLE_STATE_MAX).filter(off).fold(0, |all, n| all | 1 << n),
+    }
+}
+
+/// How many states a driver has that is told how many it may have.
+pub(crate) fn most_states(d: &Domain, settings: &Settings) -> usize {
+    let polls = |s: &&risetime_model::platform::IdleState| s.exit_latency == Span(0);
+    let polling = d.idle.iter().take_while(polls).count().min(1);
+    settings.int(MAX_CSTATE).map_or(usize::MAX, |n| n.max(1) as usize + polling)
+}
 
 /// Their names, for the setting `cpuidle_governor`.
 pub const NAMES: &[&str] = &{

@@ -107,7 +107,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         tunable(
             "boostpulse",
             "cpufreq/interactive/boostpulse",
-            "when somebody asks for no less than hispeed_freq for boostpulse_duration, so long after the start",
+            "when somebody asks for no less than hispeed_freq for boostpulse_duration, so long after the workload's start",
             "µs",
             Range::Int(0, MOST_US),
             Default::Unset,
@@ -157,7 +157,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     },
 };
 
-/// From when to when a pulse lasts, µs.
+/// From when to when a pulse lasts after the workload's start, µs.
 fn pulse(settings: &Settings) -> Option<(u64, u64)> {
     let from = settings.int("boostpulse")?.max(0) as u64;
     Some((from, from + u64::from(number(settings, "boostpulse_duration"))))
@@ -182,6 +182,11 @@ struct Interactive {
     /// What the policy was asked for last, and why the CPU that asked for another one did.
     asked: KHz,
     why: Why,
+}
+
+/// How long the workload has run, µs; 0 before.
+fn since_start_us(domain: &DomainView<'_>) -> u64 {
+    domain.now().0.saturating_sub(domain.workload_start().0) / 1000
 }
 
 fn now_us(domain: &DomainView<'_>) -> u64 {
@@ -222,7 +227,8 @@ impl Interactive {
             return None;
         }
         let (now, (min, max), cur) = (now_us(domain), domain.limits(), domain.cur());
-        let in_pulse = self.pulse.is_some_and(|(from, to)| (from..to).contains(&now));
+        let in_pulse =
+            self.pulse.is_some_and(|(from, to)| (from..to).contains(&since_start_us(domain)));
         let free = [(KHz(0), 0)];
         let by = Tunables {
             hispeed_freq: self.hispeed(domain),
@@ -260,8 +266,7 @@ impl Interactive {
 
     /// The moment at which a pulse begins, found out by the first tick after it.
     fn pulse_begins(&mut self, domain: &DomainView<'_>, effects: &mut Effects) {
-        let now = now_us(domain);
-        if self.pulse_begun || self.pulse.is_none_or(|(from, _)| now < from) {
+        if self.pulse_begun || self.pulse.is_none_or(|(from, _)| since_start_us(domain) < from) {
             return;
         }
         self.pulse_begun = true;

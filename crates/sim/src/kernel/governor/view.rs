@@ -32,6 +32,10 @@ impl DomainView<'_> {
     pub fn now(&self) -> Instant {
         self.machine.now
     }
+    /// When the workload starts, from which settings count what they say of later.
+    pub fn workload_start(&self) -> Instant {
+        self.machine.start.planned
+    }
     /// The kernel meant.
     #[inline]
     pub fn rev(&self) -> KernelRev {

@@ -53,7 +53,7 @@ macro_rules! cap {
             },
             Param {
                 name: concat!($prefix, "_from_ms"),
-                doc: "from when on",
+                doc: "from when on, after the workload's start (unset: from the beginning of the run)",
                 unit: "ms",
                 range: Range::Int(0, 1_000_000_000),
                 default: Default::Unset,
@@ -61,7 +61,7 @@ macro_rules! cap {
             },
             Param {
                 name: concat!($prefix, "_until_ms"),
-                doc: "until when (unset: to the end)",
+                doc: "until when, after the workload's start (unset: to the end)",
                 unit: "ms",
                 range: Range::Int(1, 1_000_000_000),
                 default: Default::Unset,
@@ -311,7 +311,7 @@ impl Source for Capped {
         cap.plan = Some(CapPlan {
             khz,
             otherwise: cap.khz,
-            until: own.of_all(until).map(|ms| Instant(0) + Span::from_ms(ms)),
+            until: own.of_all(until).map(|ms| own.start + Span::from_ms(ms)),
             period,
             on: us(on).unwrap_or(Span(period.0 / 2)),
             heat: None,
@@ -323,8 +323,8 @@ impl Source for Capped {
         if plan.heat.is_some() {
             return;
         }
-        let from = own.of_all(self.params[1].name).unwrap_or(0);
-        let at = Instant(0) + Span::from_ms(from);
+        let from = own.of_all(self.params[1].name);
+        let at = from.map_or(Instant(0), |ms| own.start + Span::from_ms(ms));
         policy.push(at, Ev::Pressure { source, domain: own.index as u32, value: ON });
     }
 

@@ -106,6 +106,9 @@ impl Rq<'_, '_> {
                 // The exit latency made this one wait for the next: the device has one line.
                 return;
             }
+            self.tell_progress();
+        }
+        if let Some(p) = &mut self.c().pressure {
             p.in_irq = true;
         }
         self.emit(Event::Irq { cpu, enters: true });
@@ -142,6 +145,7 @@ impl Rq<'_, '_> {
             IrqStep::Awake => {}
             IrqStep::Done => {
                 self.hears();
+                self.tell_progress();
                 if let Some(p) = &mut self.c().pressure {
                     p.in_irq = false;
                     p.irq_time += handler;

@@ -37,7 +37,7 @@ use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, Span, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform};
@@ -111,6 +111,8 @@ pub(crate) struct OfPolicy<'a> {
     domain: &'a Domain,
     /// Which domain of the platform it is.
     index: usize,
+    /// When the workload starts: what settings say of later counts from there.
+    start: Instant,
 }
 
 impl OfPolicy<'_> {
@@ -138,8 +140,9 @@ pub fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn policies<'a>(
     platform: &'a Platform,
     settings: &'a Settings,
+    start: Instant,
 ) -> impl Iterator<Item = OfPolicy<'a>> {
-    let own = move |(index, domain)| OfPolicy { platform, settings, domain, index };
+    let own = move |(index, domain)| OfPolicy { platform, settings, domain, index, start };
     platform.domains.iter().enumerate().map(own)
 }
 
@@ -155,12 +158,18 @@ pub(crate) fn per_policy() -> impl Iterator<Item = &'static str> {
 
 /// Errors: settings of one source that contradict each other.
 pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), InputError> {
-    policies(platform, settings).try_for_each(|own| SOURCES.iter().try_for_each(|s| s.check(own)))
+    policies(platform, settings, Instant(0))
+        .try_for_each(|own| SOURCES.iter().try_for_each(|s| s.check(own)))
+}
+
+/// When the workload of `e` starts.
+fn start(e: &Experiment) -> Instant {
+    Instant(0) + e.phase
 }
 
 fn of_policy(e: &Experiment, index: usize) -> OfPolicy<'_> {
     let domain = &e.platform.domains[index];
-    OfPolicy { platform: &e.platform, settings: &e.settings, domain, index }
+    OfPolicy { platform: &e.platform, settings: &e.settings, domain, index, start: start(e) }
 }
 
 /// Who caps domain `index`, from the beginning on and later.
@@ -279,7 +288,7 @@ impl Kernel<'_> {
             }
         }
         for (index, source) in SOURCES.iter().enumerate() {
-            for own in policies(&e.platform, &e.settings) {
+            for own in policies(&e.platform, &e.settings, start(e)) {
                 source.plan(&mut self.policy(own.index), own, index as u8);
             }
         }
