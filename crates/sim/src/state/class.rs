@@ -495,6 +495,10 @@ pub(crate) trait DlPlacement: Sync {
     fn fit(&self) -> Option<Fit> {
         None
     }
+    /// Whether a task belongs from then on to the CPU on which it wakes.
+    fn adapts(&self) -> bool {
+        false
+    }
     /// Where a waking task goes that may run on several CPUs.
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed;
     /// Whether a task that waits, or is about to be placed as under global EDF, may go to `to`.

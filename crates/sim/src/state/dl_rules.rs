@@ -2,34 +2,47 @@
 //! follow, which class comes first, and priorities in place of deadlines. Which there are: `kernel/class/dl_placement/`.
 //!
 //! ```text
-//! EDF's test on a CPU     Σ runtime / period ≤ max_bw · capacity / 1024       of those that count there
+//! EDF's test on a CPU     Σ runtime / period ≤ max_bw · capacity / 1024       of those that belong there
 //!                         max_bw: sched_rt_runtime_us / sched_rt_period_us, 2²⁰ = 1
+//!                         capacity: what policy->max, and the hardware where it is heard of, leave of the CPU's
 //! ```
 //!
 //! Deadlines before ends of periods: what is due within any time fits, too ([`risetime_kernel::demand`], where partitioned)
 //!
-//! Which reservations count is the placement's: those that belong to the CPU (`this_bw`), or those that are active
-//! there (`running_bw`). The fair server's, and those of groups, count like any other, as they do in the kernel's own admission.
+//! A reservation belongs to the CPU that its placement gave it last, also while its task is on the way there or sleeps. The fair server's,
+//! and those of groups, count like any other, as they do in the kernel's own admission.
 //! Source of the sums: [`risetime_kernel::deadline`].
 
 use crate::state::class::Class;
 use crate::state::machine::{Machine, State};
+use crate::state::pressure::{Input, Interface};
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::demand::edf_demand_holds;
 use risetime_kernel::supply::FpTask;
-use risetime_kernel::units::{CpuId, TaskId};
+use risetime_kernel::units::{Capacity, CpuId, TaskId};
 use risetime_model::workload::Policy;
 
 impl Machine {
+    /// What limits of the frequency leave of a CPU at this moment, of 1024.
+    pub(crate) fn dl_capacity(&self, cpu: CpuId) -> Capacity {
+        let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
+        let hardware = d.caps.of(Input::Hardware);
+        let heard = hardware.interface != Interface::None;
+        let max = if heard { d.max.min(hardware.khz) } else { d.max };
+        Capacity(c.capacity.0.saturating_sub(d.scale.pressure(c.capacity, max).0))
+    }
     /// EDF's utilisation test on one CPU: `sum` there already, and `bw` more.
     pub(crate) fn dl_fits(&self, cpu: CpuId, sum: u64, bw: u64) -> bool {
-        let c = self.cpu(cpu);
-        !dl_overflow(c.dl.max_bw, c.capacity.0, sum, 0, bw)
+        !dl_overflow(self.cpu(cpu).dl.max_bw, self.dl_capacity(cpu).0, sum, 0, bw)
+    }
+    /// Whether a reservation is in time on a CPU beside all that belong there: by their sum, and by what is due within any time.
+    pub(crate) fn dl_holds(&self, cpu: CpuId, task: TaskId, asked: &DlEntity) -> bool {
+        self.dl_fits(cpu, self.dl_homed(cpu, task), asked.bw)
+            && self.dl_demand_holds(cpu, task, asked)
     }
     /// What EDF's test leaves free on a CPU where reservations of `sum` count.
     pub(crate) fn dl_room(&self, cpu: CpuId, sum: u64) -> u64 {
-        let c = self.cpu(cpu);
-        ((c.dl.max_bw * c.capacity.0) >> 10).saturating_sub(sum)
+        ((self.cpu(cpu).dl.max_bw * self.dl_capacity(cpu).0) >> 10).saturating_sub(sum)
     }
     /// The CPUs that a task may run on, those of the smallest capacity first, then by number: whoever fits a small CPU
     /// leaves the big ones to those that need them.
@@ -72,7 +85,7 @@ impl Machine {
             FpTask { runtime, deadline, period }
         };
         let tasks: Vec<FpTask> = all.iter().map(of).collect();
-        edf_demand_holds(&tasks, (c.dl.max_bw * c.capacity.0) >> 10)
+        edf_demand_holds(&tasks, (c.dl.max_bw * self.dl_capacity(cpu).0) >> 10)
     }
     /// Whether a reservation of the task counts on its CPU.
     pub(crate) fn dl_counts(&self, task: TaskId) -> bool {

@@ -244,6 +244,9 @@ impl Kernel<'_> {
         let placed = class.of().select_task_rq(&self.m, placement, task, waker, effects);
         if !fair {
             self.m.classes.take_distribute(effects);
+            if class == Class::Deadline && self.m.rules.placement.adapts() {
+                self.m.task_mut(task).sched.dl_home = Some(placed.cpu);
+            }
             return placed;
         }
         let m = &mut self.m;

@@ -1,27 +1,29 @@
 //! APEDF, adaptive partitioned EDF: tasks stay where they are as long as EDF's test holds there.
 //!
 //! ```text
-//! wakes, or asks ─> Σ u of those that belong to its CPU, itself among them, within the limit? ── yes ─> stays
-//!                                      └ no ─> a CPU on which the test holds with it, by first or worst fit
-//!                                                  └ none ─> as under global EDF
-//! waits ─────────> on a CPU whose test holds: nobody moves; on any other: pushed and pulled as under global EDF
+//! asks ──> in time on its CPU, beside all that belong there? ── yes ─> stays
+//!              └ no ─> a CPU on which it is, by first or worst fit ── none ─> refused
+//! wakes ─> as where it asks; none (a cap that came later) ─> as under global EDF, and what waits there is pushed and pulled so
 //! ```
 //!
-//! A set that gets a CPU each misses nothing, migrates once at most for each task, and tasks need ask for nothing that they
-//! do not ask SCHED_DEADLINE for. What gets none is late by a time that is bounded by experience (the paper's word), and so may be
-//! those on whose CPUs it runs. With DVFS: since the sums are those of CPUs, `dl_frequency` has something to go by (`admitted`:
-//! the frequency at which the test still holds; `grub-pa`: that of those that are active).
+//! What is admitted has a CPU each on which its test holds: it misses nothing, and migrates once at most for each task, as long as no CPU loses
+//! what was counted on. On m equal CPUs any set is taken, in whatever order it asks, of Σ u ≤ (β·m + 1) / (β + 1) by first fit, and of
+//! Σ u ≤ m - (m - 1)·u_max by worst fit, β = ⌊1 / u_max⌋, all of what a CPU may reserve (J. López, J. Díaz, D. García, "Utilization bounds for EDF
+//! scheduling on real-time multiprocessor systems", Real-Time Systems 28, 2004); for unequal ones no such bound is known here, and none is used:
+//! what is packed is what is taken. With DVFS: since the sums are those of CPUs, `dl_frequency` has something to go by (`admitted`: the
+//! frequency at which the test still holds; `grub-pa`: that of those that are active).
 //!
 //! Source: L. Abeni, T. Cucinotta, "Adaptive partitioning of real-time tasks on multiple processors" (SAC 2020), and "EDF scheduling of
 //! real-time tasks on multiple cores: adaptive partitioning vs. global scheduling" (ACM SIGAPP ACR 20(2), 2020): their abstracts, and
 //! the report of OSPM 2023.
 //!
-//! DEVIATES(apedf-details): the papers' pseudo-code was not at hand. What a task does that finds no CPU (the kernel's own push and
-//! pull, from and to every CPU), and that unequal CPUs are tried from the smallest on, is chosen here. It bears on sets that are not
-//! partitioned only, and on which CPUs others get.
+//! DEVIATES(apedf-details): the papers' pseudo-code was not at hand. Theirs also takes sets that it cannot partition, as soft real-time under
+//! global EDF; here these are refused, as OSPM 2023's report has it ("when proper admission conditions are met"), and gedf takes them. That
+//! unequal CPUs are tried from the smallest on is chosen here, too. It bears on sets that have no partition, and on which CPUs others get.
 
+use super::partitioned::fitting;
 use crate::kernel::class::dl_push::select_task_rq_dl;
-use crate::state::class::DlPlacement;
+use crate::state::class::{DlPlacement, Fit};
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::Machine;
@@ -33,38 +35,27 @@ use risetime_trace::Why;
 pub(super) struct Adaptive {
     name: &'static str,
     doc: &'static str,
-    worst: bool,
+    fit: Fit,
 }
 
 pub(super) const FIRST_FIT: Adaptive = Adaptive {
     name: "apedf-ff",
     doc: "adaptive partitioned EDF: moves where EDF's test fails, to the first CPU on which it holds",
-    worst: false,
+    fit: Fit::First,
 };
 
 pub(super) const WORST_FIT: Adaptive = Adaptive {
     name: "apedf-wf",
     doc: "adaptive partitioned EDF: moves where EDF's test fails, to the CPU with most room",
-    worst: true,
+    fit: Fit::Worst,
 };
 
 impl Adaptive {
-    /// Where it passes with `bw`, of which `counted` is in the sum of its own CPU already.
-    fn place(&self, m: &Machine, task: TaskId, bw: u64, counted: u64) -> Option<CpuId> {
+    /// Where it is in time with `asked`.
+    fn place(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
         let own = m.task(task).cpu;
-        let sum = |cpu: CpuId| {
-            let all = m.cpu(cpu).dl.this_bw;
-            if cpu == own { all.saturating_sub(counted) } else { all }
-        };
-        let fits = |cpu: &CpuId| m.dl_fits(*cpu, sum(*cpu), bw);
-        if m.is_cpu_allowed(task, own) && fits(&own) {
-            return Some(own);
-        }
-        let mut fitting = m.dl_smallest_first(task).into_iter().filter(fits);
-        if !self.worst {
-            return fitting.next();
-        }
-        fitting.rev().max_by_key(|cpu| m.dl_room(*cpu, sum(*cpu)))
+        let stays = m.is_cpu_allowed(task, own) && m.dl_holds(own, task, asked);
+        if stays { Some(own) } else { fitting(m, task, asked, self.fit) }
     }
 }
 
@@ -73,14 +64,13 @@ impl DlPlacement for Adaptive {
         (self.name, self.doc)
     }
     fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
-        let bw = asked.bw;
-        // Another reservation than the one it has counts in place of it.
-        let counted = if m.dl_counts(task) { m.dl(task).bw } else { 0 };
-        Some(self.place(m, task, bw, counted).unwrap_or(m.task(task).cpu))
+        self.place(m, task, asked)
+    }
+    fn adapts(&self) -> bool {
+        true
     }
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed {
-        let bw = m.dl(task).bw;
-        match self.place(m, task, bw, bw) {
+        match self.place(m, task, m.dl(task)) {
             Some(cpu) if cpu == m.task(task).cpu => Placed { cpu, why: Why::PrevCpu },
             Some(cpu) => Placed { cpu, why: Why::DlFits },
             None => select_task_rq_dl(m, task, this_cpu, effects),

@@ -1,22 +1,28 @@
 //! big.LITTLE CBS: at each wakeup a server goes where it costs least power and fits.
 //!
 //! ```text
-//! candidates   the CPU it woke on; of each island the one of which the least is active       it must fit: EDF's test
+//! candidates   the CPU it woke on; of each island the one of which the least is active
+//!              it must be in time there beside all that belong there: EDF's test, of those that sleep, too
 //! cost         power of the island with it there − without it:
 //!              Σ u of what is active · power at the lowest OPP that serves the island's busiest CPU
-//! none fits    as under global EDF; so are those that wait on a CPU whose test fails
+//! asks, and no candidate holds      refused
+//! wakes, and none holds (a cap)     as under global EDF; so are those that wait on a CPU whose test fails
 //! ```
 //!
-//! What counts is what is active (`running_bw`): a server that sleeps has given up its part at its 0-lag time, so that one that
-//! wakes may find no room. An OPP that has to rise costs all CPUs of the island, and that is in the difference. A server
+//! A server belongs to the CPU on which it woke last, and keeps its room there while it sleeps: so each has one that it can come back to,
+//! and what is admitted misses nothing. By what is active alone, of which a server that sleeps has given up its part, one that wakes may
+//! find no room. An OPP that has to rise costs all CPUs of the island, and that is in the difference. A server
 //! that wakes before its 0-lag time stays if it fits, as its part still counts there. The power is the energy model's (`em_cpu_energy`), of the
 //! OPP that schedutil would choose; of equals the CPU it woke on wins, then its island.
+//!
+//! On m equal CPUs every set is taken, wherever its servers have gone, of Σ u ≤ m - (m - 1)·u_max, all of what a CPU may reserve: where a server of
+//! u fits nowhere, each CPU has more than 1 - u (J. López, J. Díaz, D. García, Real-Time Systems 28, 2004: reasonable allocations).
 //!
 //! Source: A. Mascitti, T. Cucinotta, M. Marinoni, "An adaptive, utilization-based approach to schedule real-time tasks for ARM
 //! big.LITTLE architectures" (SIGBED Review 17(1), 2020); A. Mascitti, T. Cucinotta, M. Marinoni, L. Abeni, "Dynamic partitioned scheduling
 //! of real-time tasks on ARM big.LITTLE architectures" (JSS 173, 2021); their simulator's `EnergyMRTKernel` (PARTSim), read, not taken from.
 //!
-//! DEVIATES(bl-cbs-details): theirs moves servers that wait when a CPU becomes idle, too; here nobody moves between wakeups
+//! DEVIATES(bl-cbs-details): theirs goes by what is active, and may be late; here those that sleep keep their room, and what has none is refused. Theirs moves servers that wait when a CPU becomes idle, too; here nobody moves between wakeups
 //! where all fit, as OSPM 2023's report says. Theirs holds the sums of cores against a limit of each island at the kinds of work
 //! that it measured; here the limit is the capacity. It may use more energy than theirs.
 
@@ -40,17 +46,18 @@ impl DlPlacement for BigLittleCbs {
         ("bl-cbs", "big.LITTLE CBS: at each wakeup where it costs least power and fits")
     }
     fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
-        let bw = asked.bw;
         // It runs; what it is replaced by counts on its CPU, if it has something.
         let had = if m.dl_counts(task) { m.dl(task).bw } else { 0 };
-        let asked = Asked { m, task, prev: m.task(task).cpu, bw, had, stays: false };
-        Some(asked.cheapest().unwrap_or(asked.prev))
+        Asked { m, task, prev: m.task(task).cpu, asked, had, stays: false }.cheapest()
+    }
+    fn adapts(&self) -> bool {
+        true
     }
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed {
         let dl = m.dl(task);
         let had = if dl.non_contending { dl.bw } else { 0 };
         let stays = dl.non_contending;
-        let asked = Asked { m, task, prev: m.task(task).cpu, bw: dl.bw, had, stays };
+        let asked = Asked { m, task, prev: m.task(task).cpu, asked: dl, had, stays };
         match asked.cheapest() {
             Some(cpu) if cpu == asked.prev => Placed { cpu, why: Why::PrevCpu },
             Some(cpu) => Placed { cpu, why: Why::Energy },
@@ -59,7 +66,7 @@ impl DlPlacement for BigLittleCbs {
     }
     fn moves(&self, m: &Machine, task: TaskId, _: CpuId) -> bool {
         let own = m.task(task).cpu;
-        !m.dl_fits(own, m.cpu(own).dl.running_bw, 0)
+        !m.dl_fits(own, m.cpu(own).dl.this_bw, 0)
     }
 }
 
@@ -68,7 +75,8 @@ struct Asked<'a> {
     m: &'a Machine,
     task: TaskId,
     prev: CpuId,
-    bw: u64,
+    /// The task's reservation, or the one that it asks for.
+    asked: &'a DlEntity,
     /// What of it is active on `prev` already.
     had: u64,
     /// It stays there if it fits.
@@ -100,7 +108,7 @@ impl Asked<'_> {
     }
 
     fn fits(&self, cpu: CpuId) -> bool {
-        self.m.dl_fits(cpu, self.active(cpu), self.bw)
+        self.m.dl_holds(cpu, self.task, self.asked)
     }
 
     /// What the island of `cpu` takes more with it there.
@@ -115,7 +123,7 @@ impl Asked<'_> {
         let (mut sum, mut most) = (Util(0), Util(0));
         for &cpu in &domain.cpus {
             let c = m.cpu(cpu);
-            let here = if dst == Some(cpu) { self.bw } else { 0 };
+            let here = if dst == Some(cpu) { self.asked.bw } else { 0 };
             let active = self.active(cpu) + here;
             let fair = m.cpu_util_cfs(cpu);
             let busy = Util(fair.0 + (active >> 10)).min(Util(c.capacity.0));

@@ -6,17 +6,18 @@
 //! gedf               -                                   the latest deadline of the machine   pushed, pulled
 //! clustered          an island with room, for good       the latest deadline of its island    pushed, pulled within it
 //! partitioned-ff/wf  a CPU with room, for good           that CPU                             -
-//! apedf-ff/wf        -                                   stays; where EDF's test fails: a     -; where the test fails:
+//! apedf-ff/wf        a CPU with room                     stays; where EDF's test fails: a     -; where the test fails:
 //!                                                        CPU on which it holds, else gedf     as gedf
-//! bl-cbs             -                                   where it costs least power and fits  -; likewise
+//! bl-cbs             a CPU with room                     where it costs least power and fits  -; likewise
 //! ```
 //!
-//! EDF's test here: [`crate::state::dl_rules`]. It is exact for deadlines at the end of periods; where a deadline is shorter the
-//! partitioned ones ask whether what is due within any time fits, too, and for the others it is not enough, as the kernel's own sums
-//! are not. With priorities in place of deadlines: [`fixed`].
+//! EDF's test here: [`crate::state::dl_rules`]. It is exact for deadlines at the end of periods; where a deadline is shorter, what is due
+//! within any time has to fit, too. For gedf and clustered sums are not enough, as the kernel's own are not: they are soft by design.
+//! With priorities in place of deadlines: [`fixed`].
 //!
-//! DEVIATES(dl-placement-capacity): the test supposes each CPU's whole capacity, as the kernel's admission does: not what
-//! interrupts, thermal caps or limits of the frequency leave of it. Where they take much, what is admitted may be late.
+//! DEVIATES(dl-placement-capacity): the test supposes what limits of the frequency leave of each CPU when it is asked, and not what
+//! interrupts take of it, nor a cap that comes later (the kernel's admission: the whole capacity). partitioned and clustered stay where they
+//! are under such a cap; apedf and bl-cbs go, at their next wakeup, where the test holds, if it does anywhere. Who stays may be late.
 
 mod apedf;
 mod bl_cbs;
@@ -136,14 +137,15 @@ pub(crate) fn check(
         return Err(InputError::new(policy.place_of(PLACEMENT), what)
             .hint("fixed priorities are global (gedf) or partitioned-ff, partitioned-wf"));
     }
-    let unknown = platform.domains.iter().find(|d| d.opps.iter().any(|o| o.power.0 == 0));
+    let unknown =
+        platform.domains.iter().find(|d| !d.energy_model || d.opps.iter().any(|o| o.power.0 == 0));
     if let (Some(BL_CBS), Some(domain)) = (settings.name(PLACEMENT), unknown) {
         let what = format!(
-            "`{PLACEMENT}` is {BL_CBS}, which goes by power, and {} does not say what every frequency of CPU{} takes",
+            "`{PLACEMENT}` is {BL_CBS}, which goes by the kernel's energy model, and {} has none of CPU{}",
             platform.name, domain.cpus[0].0
         );
         return Err(InputError::new(policy.place_of(PLACEMENT), what)
-            .hint("give `dynamic_power_coefficient`, or `power_uw` of each OPP"));
+            .hint("a platform file gives `dynamic_power_coefficient`, or `power_uw` of each OPP, and no `energy_model = false`"));
     }
     Ok(())
 }

@@ -44,22 +44,23 @@ pub(super) const WORST_FIT: Partitioned = Partitioned {
     fit: Fit::Worst,
 };
 
+/// The CPU on which `asked` is in time beside all that belong there, by that fit.
+pub(super) fn fitting(m: &Machine, task: TaskId, asked: &DlEntity, fit: Fit) -> Option<CpuId> {
+    let all = m.dl_smallest_first(task);
+    let mut fitting = all.into_iter().filter(|cpu| m.dl_holds(*cpu, task, asked));
+    match fit {
+        Fit::First => fitting.next(),
+        // Of equals the first.
+        Fit::Worst => fitting.rev().max_by_key(|cpu| m.dl_room(*cpu, m.dl_homed(*cpu, task))),
+    }
+}
+
 impl DlPlacement for Partitioned {
     fn about(&self) -> (&'static str, &'static str) {
         (self.name, self.doc)
     }
     fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
-        let sum = |cpu| m.dl_homed(cpu, task);
-        let all = m.dl_smallest_first(task);
-        let holds = |cpu: &CpuId| {
-            m.dl_fits(*cpu, sum(*cpu), asked.bw) && m.dl_demand_holds(*cpu, task, asked)
-        };
-        let mut fitting = all.into_iter().filter(holds);
-        match self.fit {
-            Fit::First => fitting.next(),
-            // Of equals the first.
-            Fit::Worst => fitting.rev().max_by_key(|cpu| m.dl_room(*cpu, sum(*cpu))),
-        }
+        fitting(m, task, asked, self.fit)
     }
     fn fit(&self) -> Option<Fit> {
         Some(self.fit)
