@@ -220,6 +220,7 @@ impl Draft<'_> {
             capacity: Capacity(group.capacity),
             fast_switch: policy.is_some_and(|p| self.fast_switch(p)),
             transition_delay_us: policy.and_then(|p| self.transition_delay(p)),
+            energy_model: true,
             opps: opps.collect(),
             idle: self.idle(group.cpus[0]),
             work: Vec::new(),

@@ -7,6 +7,8 @@
 //! [[device]]                 # what does functions in a CPU's place: a slot of an FPGA, a GPU
 //! name = "fpga0"
 //! idle_mw = 40               # taken while some node is on it; unless said: nothing
+//! helper_us = 150            # what whoever asks it takes of a CPU for each request, as a node's runtime_us; unless said: 100, an estimate
+//! reprogram_us = 8000        # to load another node's function into it; unless said: nothing, all stay loaded
 //!
 //! [[dag]]
 //! name = "track"
@@ -44,6 +46,8 @@ const MAX_NODES: usize = 400;
 const MAX_DEVICES: usize = 32;
 /// The longest time in a file: about 4 s, the longest period of SCHED_DEADLINE (`sched_deadline_period_max_us`).
 const MAX_US: u64 = 1 << 22;
+/// What a request takes of a CPU unless the file says so, in µs: some system calls and switches, an estimate.
+const HELPER_US: u64 = 100;
 /// 1 kW: anything above is a unit mistaken.
 const MAX_MW: u64 = 1_000_000;
 /// The highest number of a CPU.
@@ -68,6 +72,10 @@ pub struct Device {
     pub name: String,
     /// Taken all the time, where some node is on it.
     pub idle: MicroWatts,
+    /// What a request takes of a CPU of capacity 1024 at its highest frequency, at most, in µs.
+    pub helper_us: u64,
+    /// How long it takes to load a function, where it does more than one, at most, in µs. Devices are loaded one after the other.
+    pub reprogram_us: u64,
 }
 
 /// A graph.
@@ -170,13 +178,15 @@ fn devices(root: &Table<'_>) -> Result<Vec<Device>, InputError> {
     }
     let mut all: Vec<Device> = Vec::new();
     for table in &tables {
-        table.only(&["name", "idle_mw"])?;
+        table.only(&["name", "idle_mw", "helper_us", "reprogram_us"])?;
         let name = checked_name(table, "name", table.str("name")?)?;
         if all.iter().any(|d| d.name == name) {
             return Err(table.error_of("name", format!("\"{name}\" is another device's")));
         }
         let idle = MicroWatts(1000 * table.opt_int("idle_mw", 0, MAX_MW)?.unwrap_or(0));
-        all.push(Device { name, idle });
+        let helper_us = table.opt_int("helper_us", 0, MAX_US)?.unwrap_or(HELPER_US);
+        let reprogram_us = table.opt_int("reprogram_us", 0, MAX_US)?.unwrap_or(0);
+        all.push(Device { name, idle, helper_us, reprogram_us });
     }
     Ok(all)
 }

@@ -72,6 +72,9 @@ pub struct Domain {
     /// The driver's own `transition_delay_us`, if it sets one (it replaces the default
     /// schedutil rate limit).
     pub transition_delay_us: Option<u32>,
+    /// Whether the kernel is told the OPPs' power (`dynamic-power-coefficient`, `opp-microwatt`), if it is known. Else that is for the account of
+    /// energy alone: no OPP is inefficient, and nothing is placed by it.
+    pub energy_model: bool,
     /// Operating points, frequency strictly ascending; boosts at the end, and at least one that is none.
     pub opps: Vec<Opp>,
     /// Idle states, shallow to deep; may be empty (then idle power is taken as 0).

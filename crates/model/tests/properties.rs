@@ -55,6 +55,7 @@ fn domain() -> impl Strategy<Value = Domain> {
             capacity: Capacity(capacity),
             fast_switch,
             transition_delay_us,
+            energy_model: true,
             opps,
             idle,
             work: Vec::new(),

@@ -23,6 +23,7 @@ fn header() -> Header {
         capacity: Capacity(1024),
         fast_switch: false,
         transition_delay_us: None,
+        energy_model: true,
         opps: vec![Opp::new(KHz(mhz * 1000), MicroWatts(1), Span(0))],
         idle: Vec::new(),
         work: Vec::new(),

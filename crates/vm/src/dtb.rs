@@ -324,7 +324,11 @@ fn opp_table(i: usize, d: &Domain) -> Node {
             .cell("clock-latency-ns", o.latency.0 as u32);
         let opp = if o.turbo { opp.flag("turbo-mode") } else { opp };
         // 0 = unknown: without it the kernel has no energy model, as the platform has none.
-        if o.power.0 == 0 { opp } else { opp.cell("opp-microwatt", o.power.0 as u32) }
+        if o.power.0 == 0 || !d.energy_model {
+            opp
+        } else {
+            opp.cell("opp-microwatt", o.power.0 as u32)
+        }
     }))
 }
 

@@ -107,7 +107,7 @@ fn expect(values: &Values, path: &str, wanted: &str) -> Result<(), String> {
 
 /// Whether `d` has an energy model: power of every OPP.
 fn has_power(d: &Domain) -> bool {
-    d.opps.iter().all(|o| o.power.0 > 0)
+    d.energy_model && d.opps.iter().all(|o| o.power.0 > 0)
 }
 
 /// Each domain's energy model, where the kernel shows one.

@@ -33,6 +33,7 @@ fn domain(first: u32, capacity: u64, opps: [(u64, u64); 2]) -> Domain {
         cluster: first / 2,
         capacity: Capacity(capacity),
         fast_switch: true,
+        energy_model: true,
         transition_delay_us: None,
         opps: opps
             .map(|(mhz, mw)| Opp::new(KHz(mhz * 1000), MicroWatts(mw * 1000), Span(10_000)))

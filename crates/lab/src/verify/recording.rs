@@ -129,13 +129,21 @@ impl Recorded {
     }
 }
 
-/// `was` with what a kernel has of its own, what none is told of (kinds of work, which recordings have not), and what only
-/// a reader looks at, as `wanted` has it.
+/// `was` with what a kernel has of its own, what none is told of (kinds of work and heat, which recordings have not, and power where there is no
+/// energy model), and what only a reader looks at, as `wanted` has it.
 fn as_asked(was: &Platform, wanted: &Platform) -> Platform {
     let mut domains = was.domains.clone();
-    domains.iter_mut().zip(&wanted.domains).for_each(|(d, w)| d.work.clone_from(&w.work));
+    for (d, w) in domains.iter_mut().zip(&wanted.domains) {
+        d.work.clone_from(&w.work);
+        d.energy_model = w.energy_model;
+        if !w.energy_model {
+            d.opps.iter_mut().zip(&w.opps).for_each(|(d, w)| d.power = w.power);
+            d.idle.iter_mut().zip(&w.idle).for_each(|(d, w)| d.power = w.power);
+        }
+    }
     Platform {
         domains,
+        thermal: wanted.thermal.clone(),
         hz: wanted.hz,
         about: wanted.about.clone(),
         sources: wanted.sources.clone(),

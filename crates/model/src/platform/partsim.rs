@@ -273,6 +273,7 @@ fn machine(
             capacity: Capacity(capacity.clamp(1, 1024)),
             fast_switch: false,
             transition_delay_us: None,
+            energy_model: true,
             opps,
             idle: Vec::new(),
             work,

@@ -159,6 +159,7 @@ fn domain(
         "capacity",
         "fast_switch",
         "transition_delay_us",
+        "energy_model",
         "dynamic_power_coefficient",
         "opp",
         "opp_range",
@@ -177,6 +178,7 @@ fn domain(
     let fast_switch = t.opt_bool("fast_switch")?.unwrap_or(false);
     let transition_delay_us =
         t.opt_int("transition_delay_us", 1, u64::from(u32::MAX) / 1000)?.map(|n| n as u32);
+    let energy_model = t.opt_bool("energy_model")?.unwrap_or(true);
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
     let opps = opps(t, coefficient)?;
     capacities(t, capacity, &opps)?;
@@ -194,6 +196,7 @@ fn domain(
         capacity,
         fast_switch,
         transition_delay_us,
+        energy_model,
         opps: opps.clone(),
         idle: idle.clone(),
         work: work.clone(),

@@ -65,6 +65,9 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
     if let Some(us) = d.transition_delay_us {
         let _ = writeln!(out, "transition_delay_us = {us}");
     }
+    if !d.energy_model {
+        out.push_str("energy_model = false\n");
+    }
     // A power that is unknown on every OPP is left out, so that it stays unknown.
     let power_known = d.opps.iter().any(|o| o.power.0 != 0);
     out.push_str("opp = [\n");

@@ -177,7 +177,7 @@ pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfD
         em_recalc_costs(rev, &mut states, made);
     }
     let mut inefficient: Vec<bool> = states.iter().map(|s| s.inefficient).collect();
-    if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
+    if !d.energy_model || d.opps.iter().any(|o| o.power == MicroWatts(0)) {
         states.clear();
     }
     // Commit 1f39fa0dccff: "cpufreq: Introducing CPUFREQ_RELATION_E".

@@ -307,6 +307,7 @@ fn domains() -> impl Strategy<Value = Domain> {
                 cpus: (0..cpus).map(CpuId).collect(),
                 cluster: 0,
                 capacity: Capacity(capacity),
+                energy_model: true,
                 fast_switch,
                 transition_delay_us: None,
                 opps: opps.collect(),
