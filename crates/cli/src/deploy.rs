@@ -3,17 +3,24 @@
 
 use crate::args::deploy as asked;
 use crate::output::{self, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
 use risetime_deploy::admit::{Order, Scheduler};
 use risetime_deploy::graph::Shape;
-use risetime_deploy::optimise::{self, Found, Objective, Options, Problem, Runs};
+#[cfg(feature = "highs")]
+use risetime_deploy::optimise::Ended;
+use risetime_deploy::optimise::{self, Effort, Objective, Problem, Ran, Runs, Solver};
 use risetime_deploy::plan::{Rules, plan};
 use risetime_deploy::server::server;
 use risetime_deploy::{Drawn, Fit, Periods, SetDrawn, Utilisations, draw_set, sliced};
 use risetime_kernel::units::Span;
+use risetime_lab::{Answer, Graphs, Optimised};
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
 use risetime_model::{Dags, InputError, Needs, Platform, Workload, library};
 use risetime_report::text::{self, Proof};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 pub(crate) fn deploy(args: &asked::Deploy) -> Result<ExitCode, Failure> {
     match args {
@@ -24,16 +31,9 @@ pub(crate) fn deploy(args: &asked::Deploy) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Nodes up to which every deployment is looked at unless another solver is asked for.
-const EXACT_UP_TO: usize = 12;
-/// Looks of that solver: some minutes.
-const LOOKS: u64 = 5_000_000;
-
 fn optimised(args: &asked::Optimise) -> Result<ExitCode, Failure> {
     let dags = Dags::load(&args.file)?;
-    let platform = Platform::load(&args.platform)?;
-    let options = Options { factor_permille: 10 * args.factor };
-    let problem = Problem::new(&dags, &platform, options)?;
+    let platform = Arc::new(Platform::load(&args.platform)?);
     let objective = match (args.objective, args.slack_power) {
         (asked::Objective::Power, None) => Objective::Power,
         (asked::Objective::Power, Some(_)) => {
@@ -44,66 +44,130 @@ fn optimised(args: &asked::Optimise) -> Result<ExitCode, Failure> {
             Objective::Slack { within_permille: within.unwrap_or(0) }
         }
     };
-    let solver = match args.solver {
-        asked::Solver::Auto if problem.nodes.len() <= EXACT_UP_TO => asked::Solver::Exact,
-        asked::Solver::Auto => asked::Solver::Descent,
-        asked => asked,
-    };
-    let (found, proof) = match solver {
-        asked::Solver::Greedy => (optimise::greedy(&problem, objective), Proof::None("greedy")),
-        asked::Solver::Descent | asked::Solver::Auto => {
-            (optimise::descent(&problem, objective), Proof::None("descent"))
-        }
-        asked::Solver::Exact => {
-            let (found, whole) = optimise::exact(&problem, objective, LOOKS);
-            proven(found, whole, "exact")
-        }
-        asked::Solver::Highs => by_highs(&problem, objective)?,
-    };
-    let page = text::deploy_optimised(
-        &problem,
-        &platform,
+    let graphs = Graphs {
         objective,
-        found.as_ref(),
+        factor_percent: args.factor,
+        real_time_first: args.class_order.map(|order| order == asked::ClassOrder::RtDl),
+        policy: args.policy.clone(),
+        within: Duration::from_secs(args.within),
+    };
+    let stopped = Arc::new(AtomicBool::new(false));
+    let guards = stop_at_ctrl_c(&stopped);
+    let bar = waiting();
+    let (solver, name) = solver(args.solver);
+    let optimised = optimised_by(&dags, &platform, &graphs, solver, &stopped, &bar);
+    bar.finish_and_clear();
+    guards.into_iter().for_each(|id| {
+        signal_hook::low_level::unregister(id);
+    });
+    let optimised = optimised?;
+    let proof = match solver {
+        Some(Solver::Greedy | Solver::Descent) => Proof::None(name),
+        Some(Solver::Exact) | None => Proof::Bound {
+            solver: name,
+            bound_nw: optimised.found.as_ref().map_or(0, |f| f.bound_nw),
+            slack_ppm: optimised.found.as_ref().and_then(|f| f.slack_bound_ppm),
+            ended: optimised.ended,
+            programs: optimised.programs,
+        },
+    };
+    let stopped = stopped.load(Ordering::Relaxed);
+    let asked = text::Optimised {
+        problem: &optimised.problem,
+        platform: &platform,
+        objective,
+        found: optimised.found.as_ref().map(|f| &f.deployment),
         proof,
-        args.workload.as_deref(),
-        &output::style(),
-    );
-    if let (Some(found), Some(path)) = (&found, &args.workload) {
+        ran: optimised.ran.as_ref(),
+        before: &optimised.before,
+        policy: Some(args.policy.as_str()).filter(|name| *name != "mainline"),
+        stopped: stopped.then_some("Ctrl-C"),
+        workload: args.workload.as_deref(),
+    };
+    let page = text::deploy_optimised(&asked, &output::style());
+    if let (Some(found), Some(path)) = (&optimised.found, &args.workload) {
         let runs = match args.runs {
             None => Runs::Longest,
             Some((low, high)) => Runs::Drawn { low, high, seed: args.seed },
         };
-        output::write_file(path, optimise::workload(&problem, found, runs).as_bytes())?;
+        let text = optimise::workload(&optimised.problem, &found.deployment, runs);
+        output::write_file(path, text.as_bytes())?;
     }
     output::print(&page)?;
-    Ok(if found.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    let kept = optimised.ran.as_ref().is_some_and(Ran::kept);
+    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn proven(
-    found: Option<Found>,
-    whole: bool,
-    solver: &'static str,
-) -> (Option<optimise::Deployment>, Proof) {
-    let bound_nw = found.as_ref().map_or(0, |f| f.bound_nw);
-    let proof = Proof::Bound { solver, bound_nw, whole, programs: None };
-    (found.map(|f| f.deployment), proof)
+/// `None`: HiGHS.
+fn solver(asked: asked::Solver) -> (Option<Solver>, &'static str) {
+    match asked {
+        asked::Solver::Greedy => (Some(Solver::Greedy), "greedy"),
+        asked::Solver::Descent => (Some(Solver::Descent), "descent"),
+        asked::Solver::Auto | asked::Solver::Exact => (Some(Solver::Exact), "exact"),
+        asked::Solver::Highs => (None, "highs"),
+    }
+}
+
+fn optimised_by(
+    dags: &Dags,
+    platform: &Arc<Platform>,
+    graphs: &Graphs,
+    solver: Option<Solver>,
+    stopped: &AtomicBool,
+    bar: &ProgressBar,
+) -> Result<Optimised, Failure> {
+    let mut by = |ways: &[Problem], objective, effort: Effort<'_>| match solver {
+        Some(solver) => {
+            let (found, ended) = optimise::solve(ways, objective, solver, effort);
+            Ok(Answer { found, ended, programs: None })
+        }
+        None => by_highs(ways, objective),
+    };
+    let stop = || stopped.load(Ordering::Relaxed);
+    let mut progress = |what: &str| bar.set_message(format!("{}: {what},", dags.name));
+    risetime_lab::optimised(dags, platform, graphs, &mut by, &stop, &mut progress)
+}
+
+/// At Ctrl-C `stopped` is set, and the best so far is the answer; a second one ends the program as ever.
+fn stop_at_ctrl_c(stopped: &Arc<AtomicBool>) -> Vec<signal_hook::SigId> {
+    use signal_hook::{consts::SIGINT, flag};
+    // The second first: it asks whether there was one before.
+    let second = flag::register_conditional_default(SIGINT, Arc::clone(stopped));
+    let first = flag::register(SIGINT, Arc::clone(stopped));
+    second.into_iter().chain(first).collect()
+}
+
+/// Seen where somebody looks.
+fn waiting() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {msg} {elapsed} (Ctrl-C: the best so far)")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 #[cfg(feature = "highs")]
-fn by_highs(
-    problem: &Problem,
-    objective: Objective,
-) -> Result<(Option<optimise::Deployment>, Proof), Failure> {
-    let (found, rounds) = optimise::outer(problem, objective, &mut crate::highs::Highs)
-        .map_err(|e| Failure::input(&problem.name, e))?;
-    let (found, proof) = proven(found, rounds.whole, "highs");
-    let Proof::Bound { solver, bound_nw, whole, .. } = proof else { return Ok((found, proof)) };
-    Ok((found, Proof::Bound { solver, bound_nw, whole, programs: Some(rounds) }))
+fn by_highs(ways: &[Problem], objective: Objective) -> Result<Answer, Failure> {
+    let mut best: Option<(usize, optimise::Found, optimise::Rounds)> = None;
+    let mut ended = Ended::Whole;
+    for (way, p) in ways.iter().enumerate() {
+        let (found, rounds) = optimise::outer(p, objective, &mut crate::highs::Highs)
+            .map_err(|e| Failure::input(&p.name, e))?;
+        ended = if rounds.whole { ended } else { Ended::Steps };
+        let Some(found) = found else { continue };
+        let nw = |way: usize, f: &optimise::Found| ways[way].power_nw(&f.deployment.config);
+        if best.as_ref().is_none_or(|(was, b, _)| nw(way, &found) < nw(*was, b)) {
+            best = Some((way, found, rounds));
+        }
+    }
+    let programs = best.as_ref().map(|(_, _, rounds)| *rounds);
+    Ok(Answer { found: best.map(|(way, found, _)| (way, found)), ended, programs })
 }
 
 #[cfg(not(feature = "highs"))]
-fn by_highs(_: &Problem, _: Objective) -> Result<(Option<optimise::Deployment>, Proof), Failure> {
+fn by_highs(_: &[Problem], _: Objective) -> Result<Answer, Failure> {
     Err(Failure::unavailable(
         "--solver highs: this risetime is built without it\n  hint: cargo build --release --features highs (it needs cmake, a C++ compiler and libclang); or --solver exact, descent",
     ))

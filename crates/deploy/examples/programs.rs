@@ -48,7 +48,7 @@ fn json(name: &str, p: &Problem) -> String {
             d.used_nw
         )
     });
-    let devices = list(&p.devices, |(_, nw)| nw.to_string());
+    let devices = list(&p.devices, |d| d.idle_nw.to_string());
     format!(
         r#"{{"name":"{name}","base_nw":{},"graphs":{graphs},"nodes":{nodes},"domains":{domains},"devices":{devices}}}"#,
         p.base_nw

@@ -6,7 +6,8 @@
 //! ```
 
 use risetime_deploy::optimise::{
-    Deployment, DrawnDags, Objective, Options, Problem, descent, draw_dags, exact, greedy,
+    Deployment, DrawnDags, ENDLESS, Effort, Ended, Objective, Options, Problem, descent, draw_dags,
+    exact, greedy,
 };
 use risetime_model::{Dags, Platform};
 use std::fmt::Write;
@@ -69,11 +70,11 @@ fn row(nodes: u64, sets: u64, looks: u64) {
             found.map(|d| p.power_nw(&d.config) as f64)
         };
         let greed = timed(&mut by_greed, &mut || greedy(&p, Objective::Power));
-        let descended = timed(&mut down, &mut || descent(&p, Objective::Power));
+        let descended = timed(&mut down, &mut || descent(&p, Objective::Power, ENDLESS.stop));
         let mut bound = 0.0;
         let least = timed(&mut whole, &mut || {
-            let (found, all) = exact(&p, Objective::Power, looks);
-            proven += u32::from(all);
+            let (found, all) = exact(&p, Objective::Power, Effort::of(looks * 1_000_000));
+            proven += u32::from(all == Ended::Whole);
             bound = found.as_ref().map_or(0.0, |f| f.bound_nw as f64);
             found.map(|f| f.deployment)
         });

@@ -11,6 +11,7 @@ mod compare;
 #[path = "../../../tests/draws.rs"]
 mod draws;
 mod explain;
+mod graphs;
 mod history;
 mod kept;
 mod measure;
@@ -25,6 +26,7 @@ mod verify;
 pub use advise::{MIN_BUDGET, Wanted, advise, advised_on};
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::{Why, explain};
+pub use graphs::{Answer, Graphs, Optimised, optimised};
 pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::{Kept, read_kept};
 pub use measure::{measure, usual_metric};

@@ -5,13 +5,15 @@ mod page;
 
 use risetime_analysis::Options;
 use risetime_deploy::optimise::{
-    self, Deployment, DrawnDags, Objective, Problem, Runs, check, draw_dags, exact, workload,
+    self, Deployment, DrawnDags, Effort, Objective, Problem, Runs, check, draw_dags, exact,
+    workload,
 };
-use risetime_lab::{Request, run};
+use risetime_lab::{Answer, Graphs, Request, optimised, run};
 use risetime_model::Platform;
 use risetime_model::settings::Value;
 use risetime_sim::Simulator;
 use std::fmt::Write;
+use std::time::Duration;
 
 const SECONDS: f64 = 6.0;
 const SETS: u64 = 12;
@@ -71,7 +73,9 @@ fn what_is_promised_is_kept() {
         for (factor, noise) in [(1050, None), (1100, Some("machine"))] {
             let p = problem(ODROID, seed, factor, 0);
             for objective in [Objective::Power, Objective::SLACK] {
-                let Some(found) = exact(&p, objective, 20_000).0 else { continue };
+                let Some(found) = exact(&p, objective, Effort::of(20_000_000_000)).0 else {
+                    continue;
+                };
                 let checked = check(&p, &found.deployment).expect("obeys");
                 let came = came(ODROID, &p, &found.deployment, Runs::Longest, noise);
                 assert_eq!(
@@ -94,7 +98,9 @@ fn requests_of_a_device_are_in_time() {
     let mut on_device = 0;
     for seed in 0..6 {
         let p = problem(ODROID, seed, 1100, 60);
-        let Some(found) = exact(&p, Objective::SLACK, 20_000).0 else { continue };
+        let Some(found) = exact(&p, Objective::SLACK, Effort::of(20_000_000_000)).0 else {
+            continue;
+        };
         let here = |at: &&optimise::Place| matches!(at, optimise::Place::Version(_));
         on_device += found.deployment.config.place.iter().filter(here).count();
         let came = came(ODROID, &p, &found.deployment, Runs::Longest, Some("machine"));
@@ -118,7 +124,7 @@ fn slack_takes_the_misses_away() {
             [(Objective::Power, 1000), (Objective::SLACK, 1000), (Objective::Power, 1100)]
         {
             let p = problem(RPI4, seed, factor, 0);
-            let Some(found) = exact(&p, objective, 20_000).0 else { continue };
+            let Some(found) = exact(&p, objective, Effort::of(20_000_000_000)).0 else { continue };
             let checked = check(&p, &found.deployment).expect("obeys");
             if objective == Objective::SLACK {
                 slack = checked.min_slack_ppm();
@@ -165,7 +171,9 @@ fn more_power_buys_slack() {
             let (mut sets, mut more, mut slack, mut missed, mut due) = (0.0, 0.0, 0.0, 0, 0);
             for seed in 0..SETS {
                 let p = problem(on, seed, 1000, 0);
-                let Some(found) = exact(&p, objective, 6_000).0 else { continue };
+                let Some(found) = exact(&p, objective, Effort::of(6_000_000_000)).0 else {
+                    continue;
+                };
                 let checked = check(&p, &found.deployment).expect("obeys");
                 let least = &mut least[seed as usize];
                 if objective == Objective::Power {
@@ -194,4 +202,40 @@ fn more_power_buys_slack() {
         }
     }
     page::holds("optimiser.md", "<!-- bought -->\n", "<!-- end -->", &table);
+}
+
+/// A request of a device beside loads of deadline tasks: there is a CPU for who asks it, or real-time tasks have to come first; as printed none is late.
+#[test]
+fn a_device_is_asked_in_time_beside_deadlines() {
+    for (loads, first) in [(5, false), (7, true)] {
+        let mut file = String::from(
+            "schema = 1\nname = \"dev\"\n[[device]]\nname = \"fpga0\"\nidle_mw = 10\n[[dag]]\nname = \"g\"\nperiod_us = 20000\ndeadline_us = 9000\n[[dag.node]]\nname = \"a\"\nruntime_us = 500\n[[dag.node]]\nname = \"b\"\nafter = [\"a\"]\nruntime_us = 30000\naccelerated = [{ device = \"fpga0\", runtime_us = 2000, power_mw = 50 }]\n[[dag.node]]\nname = \"c\"\nafter = [\"b\"]\nruntime_us = 500\n",
+        );
+        for i in 0..loads {
+            let _ = write!(
+                file,
+                "[[dag]]\nname = \"h{i}\"\nperiod_us = 100000\n[[dag.node]]\nname = \"load{i}\"\nruntime_us = 42000\n"
+            );
+        }
+        let dags = risetime_model::Dags::parse(&file, "dev.toml").expect("right");
+        let platform = std::sync::Arc::new(Platform::load("rpi4").expect("built in"));
+        let asked = Graphs {
+            objective: Objective::SLACK,
+            factor_percent: None,
+            real_time_first: None,
+            policy: "mainline".into(),
+            within: Duration::from_secs(6),
+        };
+        let mut exact = |ways: &[Problem], objective, effort: Effort<'_>| {
+            let effort = Effort { steps: 50_000_000, ..effort };
+            let (found, ended) = optimise::solve(ways, objective, optimise::Solver::Exact, effort);
+            Ok::<_, risetime_trace::RunError>(Answer { found, ended, programs: None })
+        };
+        let o = optimised(&dags, &platform, &asked, &mut exact, &|| false, &mut |_| ());
+        let o = o.unwrap_or_else(|e| panic!("{e}"));
+        let (found, ran) = (o.found.expect("there is one"), o.ran.expect("it was tried"));
+        assert!(ran.kept() && ran.due > 500, "{loads}: {ran:?}");
+        assert_eq!(o.problem.real_time_first(&found.deployment), first, "{loads}");
+        check(&o.problem, &found.deployment).expect("obeys");
+    }
 }

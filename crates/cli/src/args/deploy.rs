@@ -157,9 +157,18 @@ pub(crate) struct Optimise {
     /// Who looks for it
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) solver: Solver,
-    /// Servers get so many % of what the nodes take at most
-    #[arg(long, value_name = "PERCENT", default_value_t = 105, value_parser = clap::value_parser!(u64).range(100..=1000))]
-    pub(crate) factor: u64,
+    /// Servers get so many % of what the nodes take at most [default: 105, or the first of more whose plan is in time as it runs]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(100..=1000))]
+    pub(crate) factor: Option<u64>,
+    /// Whether deadlines come before who asks devices, as in every stock kernel [default: that, or what is found]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub(crate) class_order: Option<ClassOrder>,
+    /// The kernel under which what is found is tried
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
+    pub(crate) policy: String,
+    /// An answer in so many seconds, with what is known of it by then
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) within: u64,
     /// Write what was found as a workload for `risetime run`
     #[arg(long, value_name = "OUT.json", value_parser = file)]
     pub(crate) workload: Option<PathBuf>,
@@ -178,8 +187,16 @@ pub(crate) enum Objective {
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClassOrder {
+    /// SCHED_DEADLINE first: who asks devices has a CPU without deadlines
+    DlRt,
+    /// SCHED_FIFO first (no stock kernel): nodes may be on that CPU, too
+    RtDl,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Solver {
-    /// exact, for up to 12 nodes; else descent
+    /// exact, which begins with descent
     Auto,
     /// Deadlines by work, the largest node where it takes least, domains slower one by one
     Greedy,

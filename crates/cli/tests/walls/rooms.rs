@@ -23,7 +23,11 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-host", &["kernel", "model", "trace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),
-    ("risetime-lab", &["kernel", "model", "trace", "sim", "vm", "host", "analysis"], Outside::Yes),
+    (
+        "risetime-lab",
+        &["kernel", "model", "deploy", "trace", "sim", "vm", "host", "analysis"],
+        Outside::Yes,
+    ),
     (
         "risetime",
         &["kernel", "model", "deploy", "trace", "sim", "vm", "host", "analysis", "report", "lab"],

@@ -58,6 +58,13 @@ pub fn check(p: &Problem, d: &Deployment) -> Result<Checked, Vec<String>> {
         }
         taken_ppm.push(taken.per_million());
     }
+    if let Some(helper) = p.helper {
+        let there = place.contains(&Place::Cpu(helper.cpu)) && !helper.first;
+        if there && place.iter().any(|at| matches!(at, Place::Version(_))) {
+            let cpu = p.cpus[helper.cpu].id;
+            broken.push(format!("{cpu}: deadlines go before those that ask devices"));
+        }
+    }
     for (i, v) in p.nodes.iter().enumerate() {
         let deadline = d.deadline_us[i];
         match place[i] {
@@ -67,14 +74,7 @@ pub fn check(p: &Problem, d: &Deployment) -> Result<Checked, Vec<String>> {
             Place::Cpu(_) => {}
             // Devices: all that is on it once, each request.
             Place::Version(a) => {
-                let device = v.versions[a].device;
-                let others = (0..place.len()).filter_map(|w| match place[w] {
-                    Place::Version(b) if p.nodes[w].versions[b].device == device => {
-                        Some(p.nodes[w].versions[b].runtime_us)
-                    }
-                    _ => None,
-                });
-                let response: u64 = others.sum();
+                let response = response(p, d, v.versions[a].device);
                 if deadline < response {
                     broken.push(format!(
                         "{}: {response} µs on its device, due in {deadline}",
@@ -107,4 +107,35 @@ pub fn check(p: &Problem, d: &Deployment) -> Result<Checked, Vec<String>> {
         true => Ok(Checked { power_nw: p.power_nw(&d.config), done_us, slack_ppm, taken_ppm }),
         false => Err(broken),
     }
+}
+
+/// What each request of a device takes at most, waiting included, in µs.
+fn response(p: &Problem, d: &Deployment, device: usize) -> u64 {
+    let on = |device: usize| -> Vec<u64> {
+        let of = |(i, at): (usize, &Place)| match *at {
+            Place::Version(a) if p.nodes[i].versions[a].device == device => {
+                Some(p.nodes[i].versions[a].runtime_us)
+            }
+            _ => None,
+        };
+        d.config.place.iter().enumerate().filter_map(of).collect()
+    };
+    let own = on(device);
+    let runtime: u64 = own.iter().sum();
+    let Some(helper) = p.helper else { return runtime };
+    let domain = p.cpus[helper.cpu].domain;
+    let opp = p.domains[domain].opps[d.config.opp[domain]];
+    let step = |e: usize| {
+        let at_full_speed = p.devices[e].helper_us * 1024 * opp.freq_max.0;
+        at_full_speed.div_ceil(p.domains[domain].capacity * opp.freq.0)
+    };
+    let loads = |e: usize| if on(e).len() > 1 { p.devices[e].reprogram_us } else { 0 };
+    let beside = |e: &usize| *e != device;
+    let steps: u64 =
+        (0..p.devices.len()).filter(beside).map(|e| on(e).len() as u64 * step(e)).sum();
+    let queued: u64 = (0..p.devices.len()).filter(beside).map(loads).sum();
+    let loading = if loads(device) > 0 { loads(device) + queued } else { 0 };
+    // It wakes, and it may wait behind the others there, twice: to ask, and to hand on what came of it.
+    let each = step(device) + loading + 2 * (p.domains[domain].wake_us + steps);
+    runtime + own.len() as u64 * each
 }

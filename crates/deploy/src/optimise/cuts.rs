@@ -10,7 +10,8 @@
 //! of its neighbours. For one flow the places are a problem of balance: √(φ·q/D) is what a node weighs on a CPU.
 
 use super::deadlines::{FITS, Until, spread_until};
-use super::{Config, Place, Problem};
+use super::price::Price;
+use super::{Config, Effort, Place, Problem, Stop};
 
 /// One flow.
 #[derive(Clone, Debug)]
@@ -40,6 +41,10 @@ impl Cut {
         self.weight[node][domain]
     }
 
+    pub(super) fn wake(&self, node: usize, domain: usize) -> f64 {
+        self.wake[node][domain]
+    }
+
     /// λ is no less than that.
     pub(super) fn bound(&self, p: &Problem, config: &Config) -> f64 {
         let mut on = vec![0.0; p.cpus.len()];
@@ -61,7 +66,7 @@ impl Cut {
         }
         if on_devices {
             let places: Vec<Option<Place>> = config.place.iter().copied().map(Some).collect();
-            let responses = p.responses_us(&places);
+            let responses = p.responses_us(&places, &config.opp);
             for (i, place) in config.place.iter().enumerate() {
                 if let Place::Version(a) = *place {
                     sum += self.flow[i] * responses[p.nodes[i].versions[a].device] as f64;
@@ -96,7 +101,8 @@ impl Cut {
         }
         let room = |c: usize| {
             let j = p.cpus[c].domain;
-            p.domains[j].opps[opp[j]].room_ppm as f64 / 1e6
+            let room = p.domains[j].opps[opp[j]].room_ppm as f64 / 1e6;
+            if p.takes_nodes(c) { room } else { 0.0 }
         };
         let mut cpus: Vec<(f64, f64)> = on.iter().enumerate().map(|(c, w)| (*w, room(c))).collect();
         cpus.retain(|(_, room)| *room > 0.0);
@@ -114,7 +120,7 @@ impl Cut {
         }
         sum += cpus[wet..].iter().map(|(own, room)| own * own / room).sum::<f64>();
         if on_devices {
-            let responses = p.responses_us(places);
+            let responses = p.responses_us(places, opp);
             for (i, place) in places.iter().enumerate() {
                 if let Some(Place::Version(a)) = *place {
                     sum += self.flow[i] * responses[p.nodes[i].versions[a].device] as f64;
@@ -125,21 +131,30 @@ impl Cut {
     }
 }
 
-/// Those that are known.
+/// Known flows, and how much longer one may look.
 pub(super) struct Cuts<'p> {
     p: &'p Problem,
     /// The last one that was of use comes first.
     all: Vec<Cut>,
     /// What is left of the steps, each of about a ns.
     pub(super) work: u64,
+    stop: Stop<'p>,
+    /// Steps until it is asked again.
+    asked_in: u64,
+    /// Whether it has said yes.
+    pub(super) stopped: bool,
 }
 
 /// So many are kept.
 const MOST: usize = 48;
+/// So many of them give prices.
+const PRICED: usize = 3;
+/// Whoever may stop a search is asked each such number of steps: some ms.
+const ASKED_EACH: u64 = 4_000_000;
 
 impl<'p> Cuts<'p> {
     /// One to begin with: all paths of a graph alike, all graphs alike.
-    pub(super) fn new(p: &'p Problem, work: u64) -> Cuts<'p> {
+    pub(super) fn new(p: &'p Problem, effort: Effort<'p>) -> Cuts<'p> {
         let mut flow = vec![0.0; p.nodes.len()];
         for graph in &p.graphs {
             if let Some(last) = graph.nodes.last() {
@@ -152,7 +167,22 @@ impl<'p> Cuts<'p> {
                 flow[*a] += flow[i] / after.len() as f64;
             }
         }
-        Cuts { p, all: vec![Cut::new(p, &flow)], work }
+        let Effort { steps, stop } = effort;
+        let all = vec![Cut::new(p, &flow)];
+        Cuts { p, all, work: steps, stop, asked_in: ASKED_EACH, stopped: false }
+    }
+
+    /// So many steps more.
+    fn steps(&mut self, steps: u64) {
+        self.work = self.work.saturating_sub(steps);
+        self.asked_in = self.asked_in.saturating_sub(steps);
+        if self.asked_in == 0 {
+            self.asked_in = ASKED_EACH;
+            self.stopped |= (self.stop)();
+        }
+        if self.stopped {
+            self.work = 0;
+        }
     }
 
     pub(super) fn first(&self) -> &Cut {
@@ -162,7 +192,13 @@ impl<'p> Cuts<'p> {
     /// Work for so many states or bounds.
     pub(super) fn spend(&mut self, times: u64) {
         let n = self.p.nodes.len() as u64;
-        self.work = self.work.saturating_sub(times * (60 + 4 * n));
+        self.steps(times * (60 + 4 * n));
+    }
+
+    /// Work of the convex part: some 25 steps of Newton's method, each of which builds a matrix and takes it apart.
+    pub(super) fn spend_solved(&mut self) {
+        let n = 2 * self.p.nodes.len() as u64 + 1;
+        self.steps(25 * (n * n * n / 3 + 20 * n * n + 60 * n));
     }
 
     /// Is it known that this does not do?
@@ -180,9 +216,7 @@ impl<'p> Cuts<'p> {
         if self.forbids(config) {
             return false;
         }
-        // Some 25 steps of Newton's method, each of which builds a matrix and takes it apart.
-        let n = 2 * self.p.nodes.len() as u64 + 1;
-        self.work = self.work.saturating_sub(25 * (n * n * n / 3 + 20 * n * n + 60 * n));
+        self.spend_solved();
         let Some(found) = spread_until(self.p, config, Until::Fits) else { return false };
         if found.lambda <= FITS {
             return true;
@@ -198,15 +232,37 @@ impl<'p> Cuts<'p> {
         places: &[Option<Place>],
         most: f64,
     ) -> f64 {
-        let mut bound = 0.0f64;
+        let (mut bound, mut asked) = (0.0f64, 0);
         for (at, cut) in self.all.iter().enumerate() {
             bound = bound.max(cut.bound_partly(self.p, opp, places));
+            asked += 1;
             if bound > most {
                 self.all[..=at].rotate_right(1);
                 break;
             }
         }
+        self.spend(asked);
         bound
+    }
+
+    /// What power a λ of `most` needs at least at these OPPs, by the flows that were of use last.
+    pub(super) fn price(&mut self, opp: &[usize], most: f64) -> Price {
+        let known = &self.all[..self.all.len().min(PRICED)];
+        let all = known.iter().map(|cut| Price::new(self.p, opp, cut, most));
+        let best = all.max_by(|a, b| a.bound.total_cmp(&b.bound));
+        self.steps(PRICED as u64 * Price::steps(self.p));
+        best.unwrap_or_else(|| Price::new(self.p, opp, self.first(), most))
+    }
+
+    /// What power a λ of `most` needs at least at these OPPs, in nW, by the flow that was of use last.
+    pub(super) fn needs_nw(&self, opp: &[usize], most: f64) -> f64 {
+        Price::new(self.p, opp, self.first(), most).bound
+    }
+
+    /// λ is no less than that at these OPPs, wherever the nodes go.
+    pub(super) fn bound_of(&self, opp: &[usize]) -> f64 {
+        let nowhere = vec![None; self.p.nodes.len()];
+        self.all.iter().map(|cut| cut.bound_partly(self.p, opp, &nowhere)).fold(0.0, f64::max)
     }
 
     pub(super) fn learn(&mut self, flow: &[f64]) {

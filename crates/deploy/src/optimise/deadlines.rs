@@ -166,7 +166,7 @@ struct Barrier<'p> {
 
 impl<'p> Barrier<'p> {
     fn new(p: &'p Problem, opp: &[usize], places: &[Option<Place>]) -> Option<Barrier<'p>> {
-        let responses = p.responses_us(places);
+        let responses = p.responses_us(places, opp);
         let room = |j: usize| p.domains[j].opps[opp[j]].room_ppm as f64 / 1e6;
         let largest = (0..opp.len()).map(room).fold(0.0, f64::max);
         let mut pool: Vec<(usize, f64)> = Vec::new();
@@ -203,7 +203,8 @@ impl<'p> Barrier<'p> {
             cpus.push((room(p.cpus[cpu].domain), nodes));
         }
         if places.iter().any(Option::is_none) && !pool.is_empty() {
-            cpus.push((p.cpus.iter().map(|c| room(c.domain)).sum(), pool));
+            let open = (0..p.cpus.len()).filter(|c| p.takes_nodes(*c));
+            cpus.push((open.map(|c| room(p.cpus[c].domain)).sum(), pool));
         }
         // Somewhere inside: half of the room.
         for (room, nodes) in &cpus {

@@ -13,10 +13,11 @@
 //! No claim that nothing takes less. The draw is the same each time, and what ends it is a number of steps, no clock.
 
 use super::cuts::Cuts;
-use super::deadlines::{Until, deployment, spread_until};
+use super::deadlines::{Until, spread_until};
 use super::greedy::greedy_config;
+use super::solve::{Solver, solve};
 use super::tree::opps;
-use super::{Config, Deployment, Objective, Place, Problem};
+use super::{Config, Deployment, ENDLESS, Effort, Objective, Place, Problem, Stop};
 use crate::dice::Dice;
 
 /// Steps of about a ns: half a second from 16 nodes on, of fewer as their square.
@@ -24,24 +25,23 @@ const WORK: u64 = 500_000_000;
 const NODES: u64 = 16;
 /// Of ten parts of them so many are for the starts.
 const STARTS: u64 = 5;
+/// Up to so many domains one is made slower and another faster at once: of more there are too many pairs.
+const PAIRS: usize = 6;
 /// So often a start is repaired by what the convex part says of it.
 const REPAIRS: usize = 4;
 
 /// The least power that is found so. `None`: nothing was found, which proves nothing.
-pub fn descent(p: &Problem, objective: Objective) -> Option<Deployment> {
-    let mut config = downhill(p)?;
-    if objective != Objective::Power {
-        let most = objective.most_nw(p.power_nw(&config));
-        config = slacker(p, config, most);
-    }
-    deployment(p, &config, objective)
+pub fn descent(p: &Problem, objective: Objective, stop: Stop<'_>) -> Option<Deployment> {
+    let effort = Effort { stop, ..ENDLESS };
+    let (found, _) = solve(std::slice::from_ref(p), objective, Solver::Descent, effort);
+    found.map(|(_, found)| found.deployment)
 }
 
 /// The same, without deadlines.
-pub(super) fn downhill(p: &Problem) -> Option<Config> {
+pub(super) fn downhill(p: &Problem, stop: Stop<'_>) -> Option<Config> {
     let n = (p.nodes.len() as u64).min(NODES);
-    let work = WORK * n * n / (NODES * NODES);
-    let mut search = Search::new(p, work);
+    let steps = WORK * n * n / (NODES * NODES);
+    let mut search = Search::new(p, Effort { steps, stop });
     if let Some(config) = greedy_config(p) {
         search.take(&config);
     }
@@ -51,16 +51,17 @@ pub(super) fn downhill(p: &Problem) -> Option<Config> {
 }
 
 /// From there to ever smaller λ, with no more than so many nW: of the changes that a cut thinks most of the first that helps.
-pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64) -> Config {
+pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64, stop: Stop<'_>) -> Config {
     let lambda = |c: &Config, until| spread_until(p, c, until);
     let Some(first) = lambda(&from, Until::Below(f64::INFINITY)) else { return from };
-    let mut search = Search::new(p, 0);
+    let mut search = Search::new(p, Effort { steps: u64::MAX, stop });
     let (mut best, mut least) = (from, first.lambda);
     search.cuts.learn(&first.flow);
     loop {
         let mut changes: Vec<(f64, Config)> = Vec::new();
         let mut states = search.changed(&search.state(&best), 1);
         states.retain(|state| search.nw(state) <= most_nw);
+        search.cuts.spend(4 * states.len() as u64);
         for state in states {
             let mut config = search.packed(&state);
             config.idle_slowest(p);
@@ -79,6 +80,10 @@ pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64) -> Config {
             // What has been learnt from those before may know it.
             if search.cuts.bound(&config, least - SLACKER) >= least - SLACKER {
                 continue;
+            }
+            search.cuts.spend_solved();
+            if search.cuts.work == 0 {
+                break;
             }
             let Some(found) = lambda(&config, Until::Below(least)) else { continue };
             search.cuts.learn(&found.flow);
@@ -124,8 +129,8 @@ struct Search<'p> {
 }
 
 impl<'p> Search<'p> {
-    fn new(p: &'p Problem, work: u64) -> Search<'p> {
-        let mut search = Search { p, cuts: Cuts::new(p, work), nw: Vec::new(), best: None };
+    fn new(p: &'p Problem, effort: Effort<'p>) -> Search<'p> {
+        let mut search = Search { p, cuts: Cuts::new(p, effort), nw: Vec::new(), best: None };
         for (j, domain) in p.domains.iter().enumerate() {
             let of = |o: usize| (0..p.nodes.len()).map(|i| p.node_nw(i, j, o)).collect();
             search.nw.push((0..domain.opps.len()).map(of).collect());
@@ -252,8 +257,8 @@ impl<'p> Search<'p> {
     }
 
     fn ways(&self, i: usize) -> Vec<At> {
-        let domains = (0..self.p.domains.len()).map(At::Domain);
-        domains.chain((0..self.p.nodes[i].versions.len()).map(At::Version)).collect()
+        let open = (0..self.p.domains.len()).filter(|j| !self.p.domains[*j].cpus.is_empty());
+        open.map(At::Domain).chain((0..self.p.nodes[i].versions.len()).map(At::Version)).collect()
     }
 
     fn own_nw(&self, opp: &[usize], i: usize, at: At) -> u64 {
@@ -270,12 +275,12 @@ impl<'p> Search<'p> {
         let mut sum = p.base_nw + own.sum::<u64>();
         for (j, domain) in p.domains.iter().enumerate() {
             let here = state.at.iter().filter(|at| **at == At::Domain(j)).count();
-            let most = state.cpus[j].clamp(1, domain.cpus.len());
+            let most = state.cpus[j].max(1).min(domain.cpus.len());
             sum += here.min(most) as u64 * domain.used_nw;
         }
-        for (d, (_, idle)) in p.devices.iter().enumerate() {
+        for (d, device) in p.devices.iter().enumerate() {
             let on = |(i, at): (usize, &At)| matches!(*at, At::Version(a) if p.nodes[i].versions[a].device == d);
-            sum += if state.at.iter().enumerate().any(on) { *idle } else { 0 };
+            sum += if state.at.iter().enumerate().any(on) { device.idle_nw } else { 0 };
         }
         sum
     }
@@ -311,7 +316,7 @@ impl<'p> Search<'p> {
         }
         for (j, nodes) in on.iter_mut().enumerate() {
             nodes.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            let mut load = vec![0.0f64; state.cpus[j].clamp(1, p.domains[j].cpus.len())];
+            let mut load = vec![0.0f64; state.cpus[j].min(p.domains[j].cpus.len()).max(1)];
             for (weight, i) in nodes {
                 let lightest = (0..load.len()).min_by(|a, b| load[*a].total_cmp(&load[*b]));
                 let k = lightest.unwrap_or(0);
@@ -365,7 +370,8 @@ impl<'p> Search<'p> {
         }
         let mut shifts: Vec<Vec<isize>> = vec![vec![0; domains.len()]];
         for j in 0..domains.len() {
-            for other in 0..domains.len() {
+            let others = if domains.len() > PAIRS { j..j + 1 } else { 0..domains.len() };
+            for other in others {
                 let mut shift = vec![0; domains.len()];
                 shift[j] = if other == j { step } else { -1 };
                 if other != j {

@@ -20,7 +20,12 @@ pub struct DrawnDags {
 /// The set of this seed: periods of 10 to 100 ms, deadlines of 60 to 100 % of them. The same on every machine.
 pub fn draw_dags(what: &DrawnDags, seed: u64) -> Dags {
     let mut dice = Dice::new(seed);
-    let device = Device { name: "fpga0".to_string(), idle: MicroWatts(20_000) };
+    let device = Device {
+        name: "fpga0".to_string(),
+        idle: MicroWatts(20_000),
+        helper_us: 0,
+        reprogram_us: 0,
+    };
     let mut dags = Vec::new();
     for g in 0..what.graphs {
         let period_us = 1000 * [10, 20, 25, 40, 50, 80, 100][dice.below(7) as usize];

@@ -56,11 +56,11 @@ fn placed(p: &Problem, opp: &[usize], deadlines: &[u64]) -> Option<Config> {
     let density = |i: usize| p.nodes[i].budget_us[0] * 1_000_000 / deadlines[i].max(1);
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(density(*i)), *i));
-    let mut left: Vec<u64> =
-        p.cpus.iter().map(|c| p.domains[c.domain].opps[opp[c.domain]].room_ppm).collect();
+    let room = |c: usize| p.domains[p.cpus[c].domain].opps[opp[p.cpus[c].domain]].room_ppm;
+    let open = |c: usize| if p.takes_nodes(c) { room(c) } else { 0 };
+    let mut left: Vec<u64> = (0..p.cpus.len()).map(open).collect();
     let mut used = vec![false; p.cpus.len()];
     let mut place: Vec<Option<Place>> = vec![None; n];
-    let mut on_device: Vec<Vec<usize>> = vec![Vec::new(); p.devices.len()];
     for i in order {
         let v = &p.nodes[i];
         let needs = |cpu: usize| {
@@ -73,23 +73,13 @@ fn placed(p: &Problem, opp: &[usize], deadlines: &[u64]) -> Option<Config> {
             (p.node_nw(i, j, opp[j]) + more, Place::Cpu(c))
         });
         let versions = v.versions.iter().enumerate().filter_map(|(a, version)| {
-            let others = &on_device[version.device];
-            let runtime = |w: &usize| {
-                let of = p.nodes[*w].versions.iter().find(|b| b.device == version.device);
-                of.map_or(0, |b| b.runtime_us)
-            };
-            let response = others.iter().map(runtime).sum::<u64>() + version.runtime_us;
-            let in_time = others.iter().chain([&i]).all(|w| response <= deadlines[*w]);
-            let more = if others.is_empty() { p.devices[version.device].1 } else { 0 };
-            in_time.then_some((version.power_nw + more, Place::Version(a)))
+            let more = p.requested(i, a, &place, opp, deadlines)?;
+            Some((version.power_nw + more, Place::Version(a)))
         });
         let (_, at) = cpus.chain(versions).min()?;
-        match at {
-            Place::Cpu(c) => {
-                left[c] -= needs(c);
-                used[c] = true;
-            }
-            Place::Version(a) => on_device[v.versions[a].device].push(i),
+        if let Place::Cpu(c) = at {
+            left[c] -= needs(c);
+            used[c] = true;
         }
         place[i] = Some(at);
     }

@@ -242,9 +242,9 @@ impl<'p> Written<'p> {
 
     fn devices(&mut self) {
         let p = self.p;
-        for (g, (_, idle)) in p.devices.iter().enumerate() {
+        for (g, device) in p.devices.iter().enumerate() {
             let used = self.column(0.0, 1.0, true);
-            self.power.push((used, *idle as f64 / NW_IN_UNIT));
+            self.power.push((used, device.idle_nw as f64 / NW_IN_UNIT));
             for (i, a) in self.versions(g) {
                 let z = self.z[i][a];
                 self.at_most(vec![(z, 1.0), (used, -1.0)], 0.0);
@@ -262,13 +262,17 @@ impl<'p> Written<'p> {
 
     fn paths(&mut self) {
         let p = self.p;
+        for k in (0..p.cpus.len()).filter(|k| !p.takes_nodes(*k)) {
+            (0..p.nodes.len()).for_each(|i| self.at_most(vec![(self.x[i][k], 1.0)], 0.0));
+        }
         let ends: Vec<usize> = p.nodes.iter().map(|_| self.column(0.0, 1.0, false)).collect();
         for (i, v) in p.nodes.iter().enumerate() {
             let d = self.deadline(i);
             let response = self.column(0.0, f64::INFINITY, false);
             for (a, own) in v.versions.iter().enumerate() {
                 let others = self.versions(own.device);
-                let runtime = |(w, b): (usize, usize)| p.nodes[w].versions[b].runtime_us as f64 / d;
+                let runtime =
+                    |(w, b): (usize, usize)| p.request_us(&p.nodes[w].versions[b]) as f64 / d;
                 let all: f64 = others.iter().map(|other| runtime(*other)).sum();
                 let mut terms: Vec<(usize, f64)> =
                     others.iter().map(|(w, b)| (self.z[*w][*b], runtime((*w, *b)))).collect();

@@ -24,7 +24,10 @@ mod exact;
 mod greedy;
 mod linear;
 mod outer;
+mod price;
 mod problem;
+mod ran;
+mod solve;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -38,8 +41,12 @@ pub use exact::exact;
 pub use greedy::greedy;
 pub use linear::{Column, Linear, Milp, Row, Solved};
 pub use outer::{Rounds, outer};
-pub use problem::{Cpu, Graph, Island, OppOf, Options, Problem, Version, Vertex};
-pub use workload::{Runs, workload};
+pub use problem::{
+    Accelerator, Cpu, Graph, Helper, Island, OppOf, Options, Problem, Version, Vertex,
+};
+pub use ran::Ran;
+pub use solve::{Solver, solve};
+pub use workload::{Runs, beside, workload};
 
 /// What is to be least, or most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +98,7 @@ impl Config {
     fn idle_slowest(&mut self, p: &Problem) {
         for (j, domain) in p.domains.iter().enumerate() {
             let here = |at: &Place| matches!(at, Place::Cpu(c) if domain.cpus.contains(c));
-            if !self.place.iter().any(here) {
+            if !self.place.iter().any(here) && !p.helps(j) {
                 self.opp[j] = 0;
             }
         }
@@ -114,4 +121,40 @@ pub struct Found {
     pub deployment: Deployment,
     /// In nW: no deployment of this model takes less. That of `deployment`, where it is the least.
     pub bound_nw: u64,
+    /// In 10⁻⁶: none that takes no more power than the objective allows has a larger least slack, where that was asked for.
+    pub slack_bound_ppm: Option<u64>,
+}
+
+/// Whether a search is to end now: a clock, or somebody who waits for it. What a search finds in a number of steps is the same each time; what
+/// it has found when it is stopped is not.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// How long a search may take.
+#[derive(Clone, Copy)]
+pub struct Effort<'a> {
+    /// Steps, each of about a ns of an ordinary machine.
+    pub steps: u64,
+    /// Asked every few ms.
+    pub stop: Stop<'a>,
+}
+
+/// Until nothing is left out.
+pub const ENDLESS: Effort<'static> = Effort::of(u64::MAX);
+
+impl Effort<'_> {
+    /// So many steps, and nobody stops it.
+    pub const fn of(steps: u64) -> Effort<'static> {
+        Effort { steps, stop: &|| false }
+    }
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    /// Nothing was left out.
+    Whole,
+    /// No steps are left.
+    Steps,
+    /// Somebody stopped it.
+    Stopped,
 }

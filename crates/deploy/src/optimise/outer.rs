@@ -13,7 +13,7 @@
 use super::deadlines::{FITS, Until, deployment, spread_until};
 use super::descent::{downhill, slacker};
 use super::linear::{Milp, RATIO, Written};
-use super::{Found, Objective, Problem};
+use super::{ENDLESS, Found, Objective, Problem};
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,7 +45,7 @@ pub fn outer(
 ) -> Result<(Option<Found>, Rounds), String> {
     let tangent = (RATIO - 1.0) / (RATIO + 1.0);
     let mut rounds = Rounds { tangent_ppm: (tangent * tangent * 1e6) as u32, ..Rounds::default() };
-    let mut best = downhill(p);
+    let mut best = downhill(p, ENDLESS.stop);
     let mut written = Written::new(p);
     written.aim(Objective::Power, 0);
     if let Some(best) = &best {
@@ -94,7 +94,10 @@ pub fn outer(
         config = slackest(p, config, objective, solver, &mut rounds)?;
     }
     let found = deployment(p, &config, objective);
-    Ok((found.map(|deployment| Found { deployment, bound_nw: bound }), rounds))
+    Ok((
+        found.map(|deployment| Found { deployment, bound_nw: bound, slack_bound_ppm: None }),
+        rounds,
+    ))
 }
 
 fn near(bound: u64, power: u64, p: &Problem) -> bool {
@@ -110,7 +113,7 @@ fn slackest(
     rounds: &mut Rounds,
 ) -> Result<super::Config, String> {
     let power = objective.most_nw(p.power_nw(&least));
-    let first = slacker(p, least, power);
+    let first = slacker(p, least, power, ENDLESS.stop);
     let of = |c: &super::Config| spread_until(p, c, Until::Below(f64::INFINITY));
     let Some(own) = of(&first) else { return Ok(first) };
     let (mut best, mut lambda) = (first, own.lambda);

@@ -5,13 +5,14 @@
 //! q  budget  = ⌈w · factor⌉, what the server may use in each of its periods
 //! L  room    = min(95 % of capacity · f/f_max,  95 % of capacity − 5 %)     of a CPU of capacity 1024, in 10⁻⁶, rounded down
 //!            EDF at this speed                  the kernel's admission beside the fair class's server
+//! s  request = runtime + what its helper takes there + loading, where the device does more than one function, + 2 · wake of the helper's CPU
 //! p  power   = ⌈w / (T · capacity/1024 · f/f_max) · (busy − idle)⌉          of a node on an OPP, in nW
 //! ```
 //!
 //! Power is that of the platform file: a CPU that has nodes takes its OPP's power while one runs and that of its shallowest idle
 //! state else; one without nodes that of its deepest. What shared rails and whole clusters take is not in these files.
 
-use super::{Config, Place};
+use super::{Config, Deployment, Place};
 use risetime_kernel::units::{CpuId, KHz};
 use risetime_model::{Dags, InputError, Platform};
 
@@ -31,6 +32,23 @@ pub struct Options {
     pub factor_permille: u64,
 }
 
+impl Options {
+    /// By the factor. Rounding: up.
+    fn grown(self, us: u64) -> u64 {
+        (us * self.factor_permille).div_ceil(1000)
+    }
+}
+
+fn device(d: &risetime_model::dags::Device, options: Options) -> Accelerator {
+    Accelerator {
+        name: d.name.clone(),
+        idle_nw: 1000 * d.idle.0,
+        helper_work_us: d.helper_us,
+        helper_us: options.grown(d.helper_us),
+        reprogram_us: d.reprogram_us,
+    }
+}
+
 /// All of it as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -44,8 +62,10 @@ pub struct Problem {
     pub cpus: Vec<Cpu>,
     /// The frequency domains.
     pub domains: Vec<Island>,
-    /// Names of the devices, and what each takes where some node is on it, in nW.
-    pub devices: Vec<(String, u64)>,
+    /// The devices.
+    pub devices: Vec<Accelerator>,
+    /// Who asks them. `None`: nobody knows, and it takes no time.
+    pub helper: Option<Helper>,
     /// What the CPUs take with no node on any, in nW.
     pub base_nw: u64,
     /// See [`Options`].
@@ -93,6 +113,30 @@ pub struct Version {
     pub runtime_us: u64,
     /// In the mean, where the graph is activated as often as it may.
     pub power_nw: u64,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accelerator {
+    /// The file's name of it.
+    pub name: String,
+    /// What it takes where some node is on it, in nW.
+    pub idle_nw: u64,
+    /// What a request takes of its helper's CPU, in µs as [`Vertex::work_us`].
+    pub helper_work_us: u64,
+    /// [`Accelerator::helper_work_us`] by the factor.
+    pub helper_us: u64,
+    /// To load another function, in µs.
+    pub reprogram_us: u64,
+}
+
+/// The CPU from which devices are asked, by tasks under SCHED_FIFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Helper {
+    /// Of [`Problem::cpus`].
+    pub cpu: usize,
+    /// Real-time tasks come before deadlines (`class_order=rt-dl`), so that there may be nodes on that CPU; else there are none.
+    pub first: bool,
 }
 
 /// A CPU.
@@ -177,7 +221,8 @@ impl Problem {
             nodes: Vec::new(),
             cpus,
             domains,
-            devices: dags.devices.iter().map(|d| (d.name.clone(), 1000 * d.idle.0)).collect(),
+            devices: dags.devices.iter().map(|d| device(d, options)).collect(),
+            helper: None,
             base_nw,
             options,
         };
@@ -195,7 +240,7 @@ impl Problem {
         let order = dag.order().unwrap_or_default();
         let mut number = vec![0; dag.nodes.len()];
         let mut nodes = Vec::new();
-        let grown = |us: u64| (us * self.options.factor_permille).div_ceil(1000).max(BUDGET_MIN_US);
+        let grown = |us: u64| self.options.grown(us).max(BUDGET_MIN_US);
         for i in order {
             let node = &dag.nodes[i];
             let mut work_us = vec![node.runtime_us; self.domains.len()];
@@ -264,7 +309,39 @@ impl Problem {
         let cpus = (0..used.len()).filter(|c| used[*c]);
         let devices = (0..requested.len()).filter(|d| requested[*d]);
         sum + cpus.map(|c| self.domains[self.cpus[c].domain].used_nw).sum::<u64>()
-            + devices.map(|d| self.devices[d].1).sum::<u64>()
+            + devices.map(|d| self.devices[d].idle_nw).sum::<u64>()
+    }
+
+    /// Whether `d` needs real-time tasks to come before deadlines (`class_order=rt-dl`).
+    pub fn real_time_first(&self, d: &Deployment) -> bool {
+        let asks = d.config.place.iter().any(|at| matches!(at, Place::Version(_)));
+        let there = self.helper.is_some_and(|h| d.config.place.contains(&Place::Cpu(h.cpu)));
+        asks && there
+    }
+
+    /// The domain of the helpers' CPU.
+    pub(super) fn helps(&self, domain: usize) -> bool {
+        self.helper.is_some_and(|h| self.cpus[h.cpu].domain == domain)
+    }
+
+    /// Whether nodes may be on that CPU.
+    pub(super) fn takes_nodes(&self, cpu: usize) -> bool {
+        self.helper.is_none_or(|h| h.cpu != cpu || h.first)
+    }
+
+    /// For each domain the first one that is like it in all that counts here.
+    pub(super) fn alike(&self) -> Vec<usize> {
+        let (d, n) = (&self.domains, &self.nodes);
+        let same = |a: usize, b: usize| {
+            !self.helps(a)
+                && !self.helps(b)
+                && d[a].cpus.len() == d[b].cpus.len()
+                && (d[a].capacity, d[a].wake_us, d[a].used_nw, &d[a].opps)
+                    == (d[b].capacity, d[b].wake_us, d[b].used_nw, &d[b].opps)
+                && n.iter()
+                    .all(|v| (v.work_us[a], v.budget_us[a]) == (v.work_us[b], v.budget_us[b]))
+        };
+        (0..d.len()).map(|j| (0..j).find(|i| same(*i, j)).unwrap_or(j)).collect()
     }
 
     /// At most from a wakeup until a CPU that idles runs there, in µs.
@@ -275,6 +352,13 @@ impl Problem {
         }
     }
 
+    /// What a request takes of its device at least, in µs: with nothing beside it, and its helper's CPU as fast as it may be.
+    pub(super) fn request_us(&self, version: &Version) -> u64 {
+        let fastest: Vec<usize> = self.domains.iter().map(|d| d.opps.len() - 1).collect();
+        let wake = self.helper.map_or(0, |h| self.domains[self.cpus[h.cpu].domain].wake_us);
+        version.runtime_us + self.helper_us(version.device, &fastest) + 2 * wake
+    }
+
     /// The least time that `node` takes anywhere, in µs: its budget on a CPU with nothing else, or its time on a device.
     pub(super) fn shortest_us(&self, node: usize) -> u64 {
         let v = &self.nodes[node];
@@ -283,8 +367,9 @@ impl Problem {
             let alone = (v.budget_us[j] * 1_000_000).checked_div(room).unwrap_or(u64::MAX);
             alone.max(PERIOD_MIN_US).saturating_add(self.domains[j].wake_us)
         };
-        let on_cpus = (0..self.domains.len()).map(best);
-        let on_devices = v.versions.iter().map(|a| a.runtime_us);
+        let on_cpus =
+            (0..self.domains.len()).filter(|j| !self.domains[*j].cpus.is_empty()).map(best);
+        let on_devices = v.versions.iter().map(|a| self.request_us(a));
         on_cpus.chain(on_devices).min().unwrap_or(u64::MAX)
     }
 
@@ -310,16 +395,130 @@ impl Problem {
         (0..n).map(room).collect()
     }
 
-    /// How long requests of each device take at most, waiting included, in µs: first come, first served, and each other node has
-    /// one request before it at most, since it is done before it comes again.
-    pub(super) fn responses_us(&self, place: &[Option<Place>]) -> Vec<u64> {
-        let mut all = vec![0; self.devices.len()];
+    /// How long requests of each device take at most, waiting included, in µs, of those that have a place: first come, first served, and each
+    /// other node has one request before it at most, since it is done before it comes again. At each of its steps on the helper's CPU, and
+    /// where it is loaded, a request waits for one of each node, or device, beside.
+    pub(super) fn responses_us(&self, place: &[Option<Place>], opp: &[usize]) -> Vec<u64> {
+        let mut on: Vec<Vec<u64>> = vec![Vec::new(); self.devices.len()];
         for (i, place) in place.iter().enumerate() {
             if let Some(Place::Version(a)) = *place {
                 let version = &self.nodes[i].versions[a];
-                all[version.device] += version.runtime_us;
+                on[version.device].push(version.runtime_us);
             }
         }
+        let Some(helper) = self.helper else {
+            return on.iter().map(|all| all.iter().sum()).collect();
+        };
+        let (all, cpu) = (on.len(), &self.cpus[helper.cpu]);
+        let island = &self.domains[cpu.domain];
+        let steps: Vec<u64> = (0..all).map(|d| self.helper_us(d, opp)).collect();
+        let loads = |d: usize| if on[d].len() > 1 { self.devices[d].reprogram_us } else { 0 };
+        let response = |d: usize| {
+            let beside = (0..all).filter(|e| *e != d);
+            let (mut waits, mut queued) = (0, 0);
+            for e in beside {
+                waits += on[e].len() as u64 * steps[e];
+                queued += if loads(d) > 0 { loads(e) } else { 0 };
+            }
+            let each = steps[d] + loads(d) + queued + 2 * (island.wake_us + waits);
+            on[d].iter().map(|runtime| runtime + each).sum()
+        };
+        (0..all).map(response).collect()
+    }
+
+    /// What a device takes more, in nW, with version `a` of node `i` on it beside those that have a place; `None`: some request would not be done
+    /// by these times.
+    pub(super) fn requested(
+        &self,
+        i: usize,
+        a: usize,
+        place: &[Option<Place>],
+        opp: &[usize],
+        by_us: &[u64],
+    ) -> Option<u64> {
+        let device = |(w, at): (usize, &Option<Place>)| match *at {
+            Some(Place::Version(b)) => Some((w, self.nodes[w].versions[b].device)),
+            _ => None,
+        };
+        let own = self.nodes[i].versions[a].device;
+        let mut with = place.to_vec();
+        with[i] = Some(Place::Version(a));
+        let responses = self.responses_us(&with, opp);
+        let mut on = with.iter().enumerate().filter_map(device);
+        let in_time = on.all(|(w, d)| responses[d] <= by_us[w]);
+        let first = !place.iter().enumerate().filter_map(device).any(|(_, d)| d == own);
+        in_time.then_some(if first { self.devices[own].idle_nw } else { 0 })
+    }
+
+    /// What a request of that device takes on its helper's CPU at that OPP, in µs. Rounding: up.
+    pub(super) fn helper_us(&self, device: usize, opp: &[usize]) -> u64 {
+        let Some(helper) = self.helper else { return 0 };
+        let domain = self.cpus[helper.cpu].domain;
+        let (island, us) = (&self.domains[domain], self.devices[device].helper_us);
+        let o = &island.opps[opp[domain]];
+        let speed = u128::from(island.capacity) * u128::from(o.freq.0);
+        let time = u128::from(us) * 1024 * u128::from(o.freq_max.0);
+        time.div_ceil(speed.max(1)).try_into().unwrap_or(u64::MAX)
+    }
+
+    /// A program for each CPU from which devices may be asked, of CPUs that are alike for one: without devices; with a CPU that is the
+    /// helpers' alone; where real-time tasks come before deadlines (`first`), with one that nodes are on, too.
+    pub fn with_helpers(&self, first: bool) -> Vec<Problem> {
+        let mut without = self.clone();
+        without.nodes.iter_mut().for_each(|v| v.versions.clear());
+        if without == *self {
+            return vec![without];
+        }
+        let mut all = vec![without];
+        let alike = self.alike();
+        for j in (0..alike.len()).filter(|j| alike[*j] == *j) {
+            let Some(&cpu) = self.domains[j].cpus.last() else { continue };
+            let mut p = self.clone();
+            p.helper = Some(Helper { cpu, first });
+            p.base_nw += self.domains[j].used_nw;
+            p.charge_helpers(j);
+            if first {
+                p.make_room(j);
+            } else {
+                p.domains[j].cpus.pop();
+            }
+            all.push(p);
+        }
         all
+    }
+
+    /// What helpers on a CPU of that domain take, at the OPP at which they take most.
+    fn charge_helpers(&mut self, j: usize) {
+        let (island, devices) = (&self.domains[j], &self.devices);
+        for v in &mut self.nodes {
+            let period = u128::from(self.graphs[v.graph].period_us);
+            for version in &mut v.versions {
+                let us = u128::from(devices[version.device].helper_work_us);
+                let nw = |o: &OppOf| {
+                    let speed = u128::from(island.capacity * o.freq.0) * period;
+                    (us * 1024 * u128::from(o.freq_max.0 * o.busy_uw) * 1000).div_ceil(speed.max(1))
+                };
+                let most = island.opps.iter().map(nw).max().unwrap_or(0);
+                version.power_nw += u64::try_from(most).unwrap_or(u64::MAX / 1000);
+            }
+        }
+    }
+
+    /// Helpers go before the nodes of a domain. In any time t a node's helper comes t/T + 2 times at most; so with H for all of them once
+    /// Σ q/d + Σ h/T + 2·H / (the least d) ≤ L is enough, and each node's budget is 2·H more.
+    fn make_room(&mut self, j: usize) {
+        let (mut ppm, mut us) = (0, 0);
+        for v in &self.nodes {
+            let most = v.versions.iter().map(|a| self.devices[a.device].helper_us).max();
+            let most = most.unwrap_or(0);
+            ppm += (1_000_000 * most).div_ceil(self.graphs[v.graph].period_us);
+            us += 2 * most;
+        }
+        for opp in &mut self.domains[j].opps {
+            opp.room_ppm = opp.room_ppm.saturating_sub(ppm);
+        }
+        for v in &mut self.nodes {
+            v.budget_us[j] += us;
+        }
     }
 }

@@ -90,10 +90,10 @@ fn brute_force(p: &Problem) -> Option<u64> {
 fn one_node_runs_as_slowly_as_it_may() {
     let p = problem(&chain(&[3000], 10_000), "rpi4");
     for objective in [Objective::Power, Objective::SLACK] {
-        let (found, whole) = exact(&p, objective, 1000);
+        let (found, whole) = exact(&p, objective, ENDLESS);
         let found = found.expect("there is one");
         let checked = check(&p, &found.deployment).expect("obeys");
-        assert_eq!((found.deployment.config.opp[0], whole), (0, true));
+        assert_eq!((found.deployment.config.opp[0], whole), (0, Ended::Whole));
         assert_eq!(checked.power_nw, 240_000_000 + 195_528_000 * 3 / 4);
         assert_eq!(found.bound_nw, checked.power_nw);
         // ⌈3000 / 0.38⌉ µs are enough; without the slack it has all of them but one, in which the CPU wakes.
@@ -106,10 +106,14 @@ fn one_node_runs_as_slowly_as_it_may() {
 #[test]
 fn a_chain_takes_two_cpus_and_a_step() {
     let p = problem(&chain(&[2000, 2000], 10_000), "rpi4");
-    let (found, whole) = exact(&p, Objective::SLACK, 10_000);
+    let (found, whole) = exact(&p, Objective::SLACK, ENDLESS);
     let found = found.expect("there is one").deployment;
     let checked = check(&p, &found).expect("obeys");
-    assert!(whole && found.config.opp == [1] && found.config.place[0] != found.config.place[1]);
+    assert!(
+        whole == Ended::Whole
+            && found.config.opp == [1]
+            && found.config.place[0] != found.config.place[1]
+    );
     assert_eq!((found.deadline_us, checked.slack_ppm), (vec![4512, 4512], vec![97_400]));
 }
 
@@ -126,7 +130,7 @@ fn a_device_serves_one_after_the_other() {
     };
     let on_device = |deadline| {
         let p = problem(&file(deadline), "rpi4");
-        let found = exact(&p, Objective::Power, 100_000).0.expect("there is one").deployment;
+        let found = exact(&p, Objective::Power, ENDLESS).0.expect("there is one").deployment;
         check(&p, &found).expect("obeys");
         found.config.place.iter().filter(|at| matches!(at, Place::Version(_))).count()
     };
@@ -154,7 +158,7 @@ fn deadlines_on_one_cpu_are_as_the_roots_of_their_budgets() {
 #[test]
 fn what_breaks_a_rule_is_told() {
     let p = problem(&chain(&[2000, 2000], 10_000), "rpi4");
-    let good = exact(&p, Objective::SLACK, 10_000).0.expect("there is one").deployment;
+    let good = exact(&p, Objective::SLACK, ENDLESS).0.expect("there is one").deployment;
     let told = |change: &dyn Fn(&mut Deployment)| {
         let mut bad = good.clone();
         change(&mut bad);
@@ -187,16 +191,17 @@ fn of_fifty_sets_none_takes_more_than_by_greed_and_small_ones_what_brute_force_s
             accelerated: devices,
         };
         let p = drawn(&small, seed, 1100);
-        let (found, whole) = exact(&p, Objective::Power, 100_000);
+        let (found, whole) = exact(&p, Objective::Power, ENDLESS);
         let power = found.map(|f| {
             let checked = check(&p, &f.deployment).expect("obeys");
             assert_eq!(f.bound_nw, checked.power_nw);
             checked.power_nw
         });
-        assert!(whole, "{seed}");
+        assert_eq!(whole, Ended::Whole, "{seed}");
         assert_eq!(power, brute_force(&p), "{seed}");
         let greed = greedy(&p, Objective::Power).map(|d| check(&p, &d).expect("obeys").power_nw);
-        let down = descent(&p, Objective::Power).map(|d| check(&p, &d).expect("obeys").power_nw);
+        let down = descent(&p, Objective::Power, ENDLESS.stop)
+            .map(|d| check(&p, &d).expect("obeys").power_nw);
         for other in [greed, down] {
             assert!(other.is_none_or(|nw| power.is_some_and(|p| p <= nw)), "{seed}");
         }
@@ -215,7 +220,7 @@ fn the_linear_program_holds_every_deployment() {
     for seed in 0..40 {
         let what = DrawnDags { graphs: 2, nodes: (1, 4), percent: 40, accelerated: 30 };
         let p = drawn(&what, seed, 1000);
-        for found in [greedy(&p, Objective::SLACK), descent(&p, Objective::Power)] {
+        for found in [greedy(&p, Objective::SLACK), descent(&p, Objective::Power, ENDLESS.stop)] {
             let Some(mut found) = found else { continue };
             seen += 1;
             found.config = numbered(&p, &found.config);
@@ -274,13 +279,13 @@ fn descent_comes_near_to_the_least() {
     for seed in 0..6 {
         let what = DrawnDags { graphs: 2, nodes: (2, 4), percent: 60, accelerated: 20 };
         let p = Problem::new(&draw_dags(&what, seed), &platform, ONE).expect("fits");
-        let (found, whole) = exact(&p, Objective::Power, 100_000);
-        assert!(whole, "{seed}");
+        let (found, whole) = exact(&p, Objective::Power, ENDLESS);
+        assert_eq!(whole, Ended::Whole, "{seed}");
         let Some(least) = found else { continue };
-        let found = descent(&p, Objective::Power).expect("there is one");
+        let found = descent(&p, Objective::Power, ENDLESS.stop).expect("there is one");
         let nw = check(&p, &found).expect("obeys").power_nw;
         worst = worst.max(nw as f64 / least.bound_nw as f64);
-        assert_eq!(descent(&p, Objective::Power), Some(found), "the same each time");
+        assert_eq!(descent(&p, Objective::Power, ENDLESS.stop), Some(found), "the same each time");
     }
     assert!((1.0..1.05).contains(&worst), "{worst}");
 }
@@ -304,7 +309,7 @@ fn a_workload_that_is_written_can_be_read() {
     for (seed, runs) in [(1, Runs::Longest), (2, Runs::Drawn { low: 60, high: 100, seed: 3 })] {
         let what = DrawnDags { graphs: 2, nodes: (2, 4), percent: 30, accelerated: 50 };
         let p = drawn(&what, seed, 1100);
-        let found = descent(&p, Objective::SLACK).expect("there is one");
+        let found = descent(&p, Objective::SLACK, ENDLESS.stop).expect("there is one");
         let text = workload(&p, &found, runs);
         let read = risetime_model::Workload::parse(&text, "x.json").expect(&text);
         let bound =
@@ -322,7 +327,7 @@ proptest! {
     fn no_drawn_deadlines_are_shorter(seed in 0u64..500, parts in prop::collection::vec(0.05f64..1.0, 8)) {
         let what = DrawnDags { graphs: 2, nodes: (2, 4), percent: 40, accelerated: 0 };
         let p = drawn(&what, seed, 1000);
-        let Some(d) = descent(&p, Objective::SLACK) else { return Ok(()) };
+        let Some(d) = descent(&p, Objective::SLACK, ENDLESS.stop) else { return Ok(()) };
         let least = spread(&p, &d.config).expect("room").lambda;
         let us = |i: usize| (parts[i % 8] * d.deadline_us[i] as f64 * 2.0) as u64;
         let other = Deployment { deadline_us: (0..p.nodes.len()).map(us).collect(), ..d.clone() };
@@ -355,7 +360,7 @@ proptest! {
         if own.deadline_us.iter().all(|us| *us > 101.0) {
             prop_assert!(bound > own.lambda - 1e-3, "{} {}", bound, own.lambda);
         }
-        let mut cuts = Cuts::new(&p, u64::MAX);
+        let mut cuts = Cuts::new(&p, ENDLESS);
         let mut does = |c: &Config| cuts.does(c);
         prop_assert_eq!([does(&a), does(&b), does(&a)], [own.lambda <= 1.0 + 1e-7, other.lambda <= 1.0 + 1e-7, own.lambda <= 1.0 + 1e-7]);
     }
@@ -364,7 +369,7 @@ proptest! {
     #[test]
     fn power_follows_deadlines_and_the_factor(seed in 0u64..200) {
         let what = DrawnDags { graphs: 1, nodes: (2, 4), percent: 60, accelerated: 20 };
-        let power = |p: &Problem| exact(p, Objective::Power, 100_000).0.map(|f| f.bound_nw);
+        let power = |p: &Problem| exact(p, Objective::Power, ENDLESS).0.map(|f| f.bound_nw);
         let tight = drawn(&what, seed, 1000);
         let mut loose = tight.clone();
         loose.graphs[0].deadline_us += loose.graphs[0].deadline_us / 5;
@@ -372,10 +377,114 @@ proptest! {
         let [a, b, c] = [&tight, &loose, &over].map(power);
         prop_assert!(a.is_none_or(|a| b.is_some_and(|b| b <= a)));
         prop_assert!(c.is_none_or(|c| a.is_some_and(|a| a <= c)));
-        if let (Some(p), Some(s)) = (exact(&tight, Objective::Power, 100_000).0, exact(&tight, Objective::SLACK, 100_000).0) {
+        if let (Some(p), Some(s)) = (exact(&tight, Objective::Power, ENDLESS).0, exact(&tight, Objective::SLACK, ENDLESS).0) {
             let [p, s] = [p, s].map(|f| check(&tight, &f.deployment).expect("obeys"));
             prop_assert_eq!(p.power_nw, s.power_nw);
             prop_assert!(s.min_slack_ppm() >= p.min_slack_ppm());
+        }
+    }
+}
+
+/// Four CPUs that are alike, each with its own clock: looked at in one order, and no worse than when each is.
+#[test]
+fn domains_that_are_alike_stand_for_each_other() {
+    let pair = SMALL.replace(
+        "cpus = \"0-1\"\ncapacity = 400",
+        "cpus = \"0-1\"\ncpus_per_policy = 1\ncapacity = 400",
+    );
+    let pair = pair.replace("cpus = \"2-3\"", "cpus = \"2\"");
+    let platform = Platform::parse(&pair, "pair.toml").expect("right");
+    let mut found = 0;
+    for seed in 0..8 {
+        let what = DrawnDags { graphs: 1, nodes: (3, 4), percent: 20 + 4 * seed, accelerated: 0 };
+        let p = Problem::new(&draw_dags(&what, seed), &platform, ONE).expect("fits");
+        assert_eq!(p.alike(), [0, 0, 2]);
+        let (least, ended) = exact(&p, Objective::Power, ENDLESS);
+        assert_eq!(ended, Ended::Whole);
+        assert_eq!(least.map(|f| p.power_nw(&f.deployment.config)), brute_force(&p), "{seed}");
+        found += u32::from(brute_force(&p).is_some());
+    }
+    assert!(found >= 3, "{found}");
+}
+
+/// Cut off after any number of steps, the bounds hold, and what was found is no better than the best.
+#[test]
+fn a_search_that_is_cut_off_says_how_far_the_best_may_be() {
+    let mut cut = 0;
+    for seed in 0..6 {
+        let what = DrawnDags { graphs: 2, nodes: (3, 3), percent: 40 + 8 * seed, accelerated: 0 };
+        let p = drawn(&what, seed, 1000);
+        let (Some(best), _) = exact(&p, Objective::SLACK, ENDLESS) else { continue };
+        let best = check(&p, &best.deployment).expect("obeys");
+        for steps in [1, 50_000, 500_000, 5_000_000] {
+            let (found, ended) = exact(&p, Objective::SLACK, Effort::of(steps));
+            let Some(found) = found else { continue };
+            cut += u32::from(ended == Ended::Steps);
+            let own = check(&p, &found.deployment).expect("obeys");
+            assert!(
+                found.bound_nw <= best.power_nw && best.power_nw <= own.power_nw,
+                "{seed} {steps}"
+            );
+            let most = found.slack_bound_ppm.expect("asked for");
+            // Deadlines are rounded up to µs.
+            assert!(own.min_slack_ppm() <= most + 100, "{seed} {steps}: {most}");
+            if own.power_nw == best.power_nw {
+                assert!(best.min_slack_ppm() <= most + 100, "{seed} {steps}: {most} {best:?}");
+            }
+        }
+        let (found, ended) = exact(&p, Objective::SLACK, Effort { stop: &|| true, ..ENDLESS });
+        assert!(found.is_some() || ended == Ended::Stopped);
+    }
+    assert!(cut >= 3, "{cut}");
+}
+
+/// Who asks a device has a CPU for itself, whose wakeups, frequency and neighbours a request waits for; or comes first.
+#[test]
+fn who_asks_a_device_has_its_cpu_or_comes_first() {
+    let file = |load: u64| {
+        let mut file = String::from(
+            "[[device]]\nname = \"d\"\nhelper_us = 200\nreprogram_us = 1000\n[[device]]\nname = \"e\"\nhelper_us = 300\n[[dag]]\nname = \"g\"\nperiod_us = 50000\n",
+        );
+        for (name, after, device) in [("a", "", "d"), ("b", "a", "d"), ("c", "b", "e")] {
+            let after =
+                if after.is_empty() { String::new() } else { format!("after = [\"{after}\"]\n") };
+            file += &format!(
+                "[[dag.node]]\nname = \"{name}\"\n{after}runtime_us = 40000\naccelerated = [{{ device = \"{device}\", runtime_us = 2000, power_mw = 1 }}]\n"
+            );
+        }
+        for i in 0..4 {
+            file += &format!(
+                "[[dag]]\nname = \"l{i}\"\nperiod_us = 100000\n[[dag.node]]\nname = \"m{i}\"\nruntime_us = {load}\n"
+            );
+        }
+        file
+    };
+    for (load, free) in [(20_000, true), (70_000, false)] {
+        let p = problem(&file(load), "rpi4");
+        let by = |first: bool| {
+            let ways = p.with_helpers(first);
+            let (found, _) = solve(&ways, Objective::SLACK, Solver::Exact, Effort::of(200_000_000));
+            found.map(|(way, found)| (ways[way].clone(), found.deployment))
+        };
+        assert_eq!(by(false).is_some(), free, "{load}");
+        let (q, d) = by(!free).expect("there is one");
+        let checked = check(&q, &d).expect("obeys");
+        assert_eq!(q.real_time_first(&d), !free, "{load}: {d:?}");
+        let helper = q.helper.expect("somebody asks");
+        assert_eq!(d.config.place.contains(&Place::Cpu(helper.cpu)), !free);
+        // Steps at that frequency: each of d's two requests is loaded, wakes twice, and waits twice for e's one step.
+        let opp = &q.domains[0].opps[d.config.opp[0]];
+        let step = |us: u64| (us * opp.freq_max.0).div_ceil(opp.freq.0);
+        let wait = |own: u64, other: u64| own + 2 * (1 + other);
+        let on_d = 2 * (2000 + 1000 + wait(step(200), step(300)));
+        assert_eq!((d.deadline_us[0], d.deadline_us[1]), (on_d, on_d), "{load}");
+        assert_eq!(d.deadline_us[2], 2000 + wait(step(300), 2 * step(200)));
+        assert!(checked.done_us[2] <= 50_000);
+        if free {
+            let mut there = d.clone();
+            there.config.place[3] = Place::Cpu(helper.cpu);
+            let said = check(&q, &there).expect_err("deadlines go before it");
+            assert!(said[0].contains("deadlines go before"), "{said:?}");
         }
     }
 }

@@ -2,20 +2,22 @@
 //!
 //! ```text
 //! nodes, the largest first: on a CPU with others, on the first one without, on a device
-//!   power so far + least of the rest ≥ best; or λ > 1 with the rest on one CPU as large as all           ── not this way
+//!   power so far + least of the rest ≥ best, or what its price ([`super::price`]) says; or λ > 1 with the rest on one CPU as large as all           ── not this way
 //!     all placed: does it do? (deadlines)                      ── the best so far
 //! ```
 //!
-//! CPUs of a domain are alike, so the first empty one stands for all. What a known flow ([`super::cuts`]) says is enough is not
-//! solved; a *look* is a branch that is. With enough of them nothing is left out.
+//! CPUs of a domain are alike, so the first empty one stands for all; so are those of domains that are alike, at the same OPP, and of
+//! OPPs of such domains one order stands for all. What a known flow ([`super::cuts`]) says is enough is not solved. With enough steps nothing is
+//! left out.
 
 use super::cuts::Cuts;
 use super::deadlines::{FITS, Until, spread_partly, spread_until};
 use super::greedy::proportional;
-use super::{Config, Place, Problem};
+use super::price::Price;
+use super::{Config, Effort, Ended, Place, Problem};
 
 /// Combinations of OPPs beyond which there are no lists of them.
-const MAX_OPPS: u64 = 1_000_000;
+const MAX_OPPS: usize = 1_000_000;
 
 /// The part of λ from which on branches are solved.
 const DOUBTFUL: f64 = 0.95;
@@ -29,10 +31,9 @@ pub(super) enum Aim {
     Slack(u64),
 }
 
-/// The best so far, and what is left of the looks.
+/// The best so far.
 pub(super) struct Tree<'p> {
     p: &'p Problem,
-    pub(super) looks: u64,
     pub(super) aim: Aim,
     pub(super) best: Option<Config>,
     /// Of the best, in nW.
@@ -42,7 +43,10 @@ pub(super) struct Tree<'p> {
     /// The nodes, the largest first.
     order: Vec<usize>,
     longest: Vec<u64>,
-    cuts: Cuts<'p>,
+    alike: Vec<usize>,
+    /// At the OPPs that are looked at.
+    price: Option<Price>,
+    pub(super) cuts: Cuts<'p>,
 }
 
 /// What is placed so far.
@@ -50,33 +54,41 @@ struct Partly {
     place: Vec<Option<Place>>,
     left: Vec<u64>,
     used: Vec<bool>,
-    responses: Vec<u64>,
     nw: u64,
+    /// By the prices: none with these places takes less, in nW.
+    least_nw: f64,
 }
 
-/// OPPs of all domains with the least power that they allow, that first. `None`: there are too many.
+/// OPPs of all domains with the least power that they allow, that first; of domains that are alike the earlier one is never slower. `None`:
+/// there are too many.
 pub(super) fn opps(p: &Problem) -> Option<Vec<(u64, Vec<usize>)>> {
-    let of = |all: u64, d: &super::Island| all.saturating_mul(d.opps.len() as u64);
-    if p.domains.iter().fold(1, of) > MAX_OPPS {
-        return None;
+    let alike = p.alike();
+    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+    for (j, domain) in p.domains.iter().enumerate() {
+        let before = (0..j).rev().find(|i| alike[*i] == alike[j]);
+        let mut longer = Vec::new();
+        for opp in &all {
+            let most = before.map_or(domain.opps.len(), |i| opp[i] + 1);
+            longer.extend((0..most).map(|o| [&opp[..], &[o]].concat()));
+            if longer.len() > MAX_OPPS {
+                return None;
+            }
+        }
+        all = longer;
     }
-    let mut all: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new())];
-    for domain in &p.domains {
-        let longer = |(_, opp): (u64, Vec<usize>)| {
-            (0..domain.opps.len()).map(move |o| (0, [&opp[..], &[o]].concat()))
-        };
-        all = all.into_iter().flat_map(longer).collect();
-    }
-    for (nw, opp) in &mut all {
-        *nw = (0..p.nodes.len()).map(|i| least(p, opp, i)).sum::<u64>() + p.base_nw;
-    }
+    let nw = |opp: &[usize]| (0..p.nodes.len()).map(|i| least(p, opp, i)).sum::<u64>() + p.base_nw;
+    let mut all: Vec<(u64, Vec<usize>)> = all.into_iter().map(|opp| (nw(&opp), opp)).collect();
     all.sort_unstable();
     Some(all)
 }
 
 /// What a node takes at least.
 fn least(p: &Problem, opp: &[usize], i: usize) -> u64 {
-    let cpus = (0..opp.len()).filter(|j| p.domains[*j].opps[opp[*j]].room_ppm > 0);
+    let open = |j: &usize| {
+        let d = &p.domains[*j];
+        d.opps[opp[*j]].room_ppm > 0 && !d.cpus.is_empty()
+    };
+    let cpus = (0..opp.len()).filter(open);
     let cpus = cpus.map(|j| p.node_nw(i, j, opp[j]));
     let versions = p.nodes[i].versions.iter().map(|a| a.power_nw);
     cpus.chain(versions).min().unwrap_or(u64::MAX / 1000)
@@ -84,27 +96,62 @@ fn least(p: &Problem, opp: &[usize], i: usize) -> u64 {
 
 impl<'p> Tree<'p> {
     /// Of nothing, or of the best that is known.
-    pub(super) fn new(p: &'p Problem, best: Option<Config>, looks: u64) -> Tree<'p> {
+    pub(super) fn new(p: &'p Problem, best: Option<Config>, effort: Effort<'p>) -> Tree<'p> {
         let deadlines = proportional(p);
         let density = |i: &usize| p.nodes[*i].budget_us[0] * 1_000_000 / deadlines[*i].max(1);
         let mut order: Vec<usize> = (0..p.nodes.len()).collect();
         order.sort_by_key(|i| (std::cmp::Reverse(density(i)), *i));
         let power = best.as_ref().map_or(u64::MAX, |c| p.power_nw(c));
         let longest = p.longest_us();
-        let cuts = Cuts::new(p, u64::MAX);
-        Tree { p, looks, aim: Aim::Power, best, power, lambda: FITS, order, longest, cuts }
+        let (alike, cuts) = (p.alike(), Cuts::new(p, effort));
+        Tree {
+            p,
+            aim: Aim::Power,
+            best,
+            power,
+            lambda: FITS,
+            order,
+            longest,
+            alike,
+            price: None,
+            cuts,
+        }
+    }
+
+    /// What these OPPs need at least for what is wanted, in nW; `None`: they do not do.
+    pub(super) fn price(&mut self, opp: &[usize]) -> Option<u64> {
+        let most = self.most();
+        let known = self.cuts.bound_partly(opp, &vec![None; self.p.nodes.len()], most + 1e-9);
+        (known <= most + 1e-9).then(|| self.cuts.price(opp, most).bound.max(0.0) as u64)
+    }
+
+    /// At these OPPs, with no more than so many nW, λ is no less than that, or than `least`.
+    pub(super) fn least_lambda(&self, opp: &[usize], most_nw: u64, least: f64) -> f64 {
+        let needs = |lambda: f64| self.cuts.needs_nw(opp, lambda) > most_nw as f64;
+        let (mut low, mut high) = (self.cuts.bound_of(opp), least);
+        if low >= high || needs(high) {
+            return least;
+        }
+        for _ in 0..12 {
+            let middle = 0.5 * (low + high);
+            *(if needs(middle) { &mut low } else { &mut high }) = middle;
+        }
+        low
     }
 
     /// All places at these OPPs.
     pub(super) fn search(&mut self, opp: &[usize]) {
         let p = self.p;
+        let price = self.cuts.price(opp, self.most());
+        let least_nw = price.bound;
+        self.price = Some(price);
         let room = |c: &super::Cpu| p.domains[c.domain].opps[opp[c.domain]].room_ppm;
         let mut partly = Partly {
             place: vec![None; p.nodes.len()],
             left: p.cpus.iter().map(room).collect(),
             used: vec![false; p.cpus.len()],
-            responses: vec![0; p.devices.len()],
             nw: p.base_nw,
+            least_nw,
         };
         let order = self.order.clone();
         self.go(opp, &order, &mut partly);
@@ -117,6 +164,23 @@ impl<'p> Tree<'p> {
         }
     }
 
+    /// A λ above this one is of no use.
+    fn most(&self) -> f64 {
+        match self.aim {
+            Aim::Power => FITS,
+            Aim::Slack(_) => self.lambda.min(FITS) - 1e-9,
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&self) -> Ended {
+        match (self.cuts.stopped, self.cuts.work) {
+            (true, _) => Ended::Stopped,
+            (false, 0) => Ended::Steps,
+            (false, _) => Ended::Whole,
+        }
+    }
+
     fn until(&self) -> Until {
         match self.aim {
             Aim::Power => Until::Fits,
@@ -126,25 +190,23 @@ impl<'p> Tree<'p> {
 
     fn go(&mut self, opp: &[usize], order: &[usize], partly: &mut Partly) {
         let rest: u64 = order.iter().map(|i| least(self.p, opp, *i)).sum();
-        if self.looks == 0 || self.hopeless(partly.nw + rest) {
+        let priced = (partly.least_nw - 1.0).max(0.0) as u64;
+        if self.cuts.work == 0 || self.hopeless((partly.nw + rest).max(priced)) {
             return;
         }
-        let most = match self.aim {
-            Aim::Power => FITS,
-            Aim::Slack(_) => self.lambda.min(FITS) - 1e-9,
-        };
+        let most = self.most();
         let known = self.cuts.bound_partly(opp, &partly.place, most + 1e-9);
         if known > most + 1e-9 {
             return;
         }
         let Some((i, order)) = order.split_first() else {
-            self.looks -= 1;
+            self.cuts.spend_solved();
             self.look(opp, partly);
             return;
         };
         // Far from what is known to be too much it would only be solved to be told so.
         if known > DOUBTFUL * most {
-            self.looks -= 1;
+            self.cuts.spend_solved();
             match spread_partly(self.p, opp, &partly.place, self.until()) {
                 Some(relaxed) if relaxed.bound <= most => {}
                 Some(relaxed) => return self.cuts.learn(&relaxed.flow),
@@ -168,7 +230,10 @@ impl<'p> Tree<'p> {
                 continue;
             }
             let needs = v.budget_us[j] * 1_000_000 / longest;
-            let empty = domain.cpus.iter().copied().find(|c| !partly.used[*c]);
+            let empty = |j: usize| p.domains[j].cpus.iter().copied().find(|c| !partly.used[*c]);
+            let before = (0..j)
+                .any(|i| self.alike[i] == self.alike[j] && opp[i] == opp[j] && empty(i).is_some());
+            let empty = empty(j).filter(|_| !before);
             let used = domain.cpus.iter().copied().filter(|c| partly.used[*c]);
             for c in used.chain(empty).filter(|c| needs <= partly.left[*c]) {
                 let more = if partly.used[c] { 0 } else { domain.used_nw };
@@ -176,14 +241,7 @@ impl<'p> Tree<'p> {
             }
         }
         for (a, version) in v.versions.iter().enumerate() {
-            let response = partly.responses[version.device] + version.runtime_us;
-            let others = (0..p.nodes.len()).filter(|w| match partly.place[*w] {
-                Some(Place::Version(b)) => p.nodes[*w].versions[b].device == version.device,
-                _ => false,
-            });
-            if others.chain([i]).all(|w| response <= self.longest[w]) {
-                let first = partly.responses[version.device] == 0;
-                let more = if first { p.devices[version.device].1 } else { 0 };
+            if let Some(more) = p.requested(i, a, &partly.place, opp, &self.longest) {
                 ways.push((version.power_nw + more, Place::Version(a)));
             }
         }
@@ -201,31 +259,23 @@ impl<'p> Tree<'p> {
     fn put(&self, i: usize, place: Place, nw: u64, partly: &mut Partly) -> bool {
         partly.place[i] = Some(place);
         partly.nw += nw;
+        partly.least_nw += self.price.as_ref().map_or(0.0, |price| price.more(self.p, i, place));
         match place {
             Place::Cpu(c) => {
                 partly.left[c] -= self.needs(i, c);
                 std::mem::replace(&mut partly.used[c], true)
             }
-            Place::Version(a) => {
-                let version = self.p.nodes[i].versions[a];
-                partly.responses[version.device] += version.runtime_us;
-                true
-            }
+            Place::Version(_) => true,
         }
     }
 
     fn take(&self, i: usize, place: Place, nw: u64, was: bool, partly: &mut Partly) {
         partly.place[i] = None;
         partly.nw -= nw;
-        match place {
-            Place::Cpu(c) => {
-                partly.left[c] += self.needs(i, c);
-                partly.used[c] = was;
-            }
-            Place::Version(a) => {
-                let version = self.p.nodes[i].versions[a];
-                partly.responses[version.device] -= version.runtime_us;
-            }
+        partly.least_nw -= self.price.as_ref().map_or(0.0, |price| price.more(self.p, i, place));
+        if let Place::Cpu(c) = place {
+            partly.left[c] += self.needs(i, c);
+            partly.used[c] = was;
         }
     }
 
@@ -233,7 +283,7 @@ impl<'p> Tree<'p> {
     fn look(&mut self, opp: &[usize], partly: &Partly) {
         let p = self.p;
         let unused = |j: usize| !p.domains[j].cpus.iter().any(|c| partly.used[*c]);
-        if (0..opp.len()).any(|j| opp[j] > 0 && unused(j)) {
+        if (0..opp.len()).any(|j| opp[j] > 0 && unused(j) && !p.helps(j)) {
             return;
         }
         let Some(place) = partly.place.iter().copied().collect::<Option<Vec<Place>>>() else {

@@ -3,13 +3,14 @@
 //! ```text
 //! node on a CPU      sem_wait of each edge to it · run · sem_post of each edge from it      period = deadline = d, runtime = q
 //! first of a graph   the same, and a timer with the graph's period
-//! node on a device   sem_wait … · lock the device · sleep · unlock · sem_post …             SCHED_FIFO: who asks the device
+//! node on a device   sem_wait … · lock the device · run: ask it · sleep · unlock · sem_post …       SCHED_FIFO, on the helpers' CPU
+//!                    where it does more than one function, before the sleep: lock what loads them · sleep · unlock
 //! ```
 //!
 //! A node's server has its deadline as period: a node begins when those before it are done, so that two of its jobs may come closer
 //! than a period T of its graph, but never closer than d: the first began at D − d at the latest, the second not before T, and D ≤ T.
 //! The graph's job is the way through it with the longest deadlines. The devices' tasks are below all deadlines in Linux: they are on
-//! a CPU without nodes where there is one. Semaphores keep count and are not rt-app's.
+//! a CPU without nodes, or come first (`class_order=rt-dl`): see [`super::Helper`]. Semaphores keep count and are not rt-app's.
 
 use super::{Deployment, Place, Problem};
 use crate::dice::Dice;
@@ -31,14 +32,22 @@ pub enum Runs {
     },
 }
 
+/// What loads functions into devices, one after the other: no device is called so.
+const LOADER: &str = "\"<loads devices>\"";
 /// Jobs that are drawn before they begin anew.
 const DRAWN: usize = 64;
 
 /// `d` as a workload. A name that JSON would not take is written as JSON has it.
 pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
+    beside(p, d, runs, false)
+}
+
+/// `d` as [`workload`] writes it, if `busy` with an ordinary task that never sleeps on each CPU, whose name no node has.
+pub fn beside(p: &Problem, d: &Deployment, runs: Runs, busy: bool) -> String {
     let used: Vec<usize> =
         (0..p.cpus.len()).filter(|c| d.config.place.contains(&Place::Cpu(*c))).collect();
     let free = (0..p.cpus.len()).rev().find(|c| !used.contains(c));
+    let asks = p.helper.map(|h| h.cpu).or(free).or(used.first().copied()).unwrap_or(0);
     let mut out =
         format!("// {}: written by `risetime deploy optimise`\n{{\n  \"tasks\": {{\n", p.name);
     let mut dice = Dice::new(if let Runs::Drawn { seed, .. } = runs { seed } else { 0 });
@@ -65,10 +74,10 @@ pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
             }
             Place::Version(a) => {
                 let version = v.versions[a];
-                let cpu = p.cpus[free.or(used.first().copied()).unwrap_or(0)].id.0;
+                let cpu = p.cpus[asks].id.0;
                 let _ =
                     write!(out, "\"cpus\": [{cpu}], \"policy\": \"SCHED_FIFO\", \"priority\": 99");
-                (version.work_us, Some(text(&p.devices[version.device].0)))
+                (version.work_us, Some(version.device))
             }
         };
         if v.after.is_empty() {
@@ -94,9 +103,9 @@ pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
                 let _ = write!(out, " \"sem_wait\": {},", edge(*a, i));
             }
             let us = take(percent, work);
-            let _ = match &device {
+            let _ = match device {
                 None => write!(out, " \"run\": {us}"),
-                Some(g) => write!(out, " \"lock\": {g}, \"sleep\": {us}, \"unlock\": {g}"),
+                Some(device) => request(&mut out, p, d, device, us),
             };
             for b in &behind {
                 let _ = write!(out, ", \"sem_post\": {}", edge(i, *b));
@@ -111,9 +120,45 @@ pub fn workload(p: &Problem, d: &Deployment, runs: Runs) -> String {
         }
         out.push_str(if i + 1 < p.nodes.len() { " },\n" } else { " }\n" });
     }
+    if busy {
+        let mut name = "busy-cpu".to_string();
+        while p.nodes.iter().any(|v| v.name.starts_with(&name)) {
+            name.push('x');
+        }
+        for cpu in p.cpus.iter().map(|c| c.id.0) {
+            let name = text(&format!("{name}{cpu}"));
+            let _ = write!(
+                out,
+                "    ,{name}: {{ \"cpus\": [{cpu}], \"loop\": -1, \"run\": 100000 }}\n"
+            );
+        }
+    }
     let own: Vec<String> = used.iter().map(|c| format!("[{}]", p.cpus[*c].id.0)).collect();
     let _ = write!(out, "  }},\n  \"global\": {{ \"partitions\": [{}] }}\n}}\n", own.join(", "));
     out
+}
+
+/// What asks a device of `device`, whose function takes so many µs: always the function of another node was there before.
+fn request(
+    out: &mut String,
+    p: &Problem,
+    d: &Deployment,
+    device: usize,
+    us: u64,
+) -> std::fmt::Result {
+    let own = &p.devices[device];
+    let name = text(&own.name);
+    let here = |(i, at): (usize, &Place)| matches!(*at, Place::Version(a) if p.nodes[i].versions[a].device == device);
+    let several = d.config.place.iter().enumerate().filter(|at| here(*at)).count() > 1;
+    write!(out, " \"lock\": {name},")?;
+    if own.helper_work_us > 0 && p.helper.is_some() {
+        write!(out, " \"run\": {},", own.helper_work_us)?;
+    }
+    if several && own.reprogram_us > 0 && p.helper.is_some() {
+        let load = own.reprogram_us;
+        write!(out, " \"lock\": {LOADER}, \"sleep\": {load}, \"unlock\": {LOADER},")?;
+    }
+    write!(out, " \"sleep\": {us}, \"unlock\": {name}")
 }
 
 /// The nodes of a graph's longest way, by the deadlines, first to last.

@@ -3,7 +3,7 @@
 use super::Style;
 use super::deploy::{comm, group};
 use super::page::{Ink, Page, Table};
-use risetime_deploy::optimise::{Deployment, Objective, Place, Problem, Rounds, check};
+use risetime_deploy::optimise::{Deployment, Ended, Objective, Place, Problem, Ran, Rounds, check};
 use risetime_model::Platform;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,28 +19,48 @@ pub enum Proof {
         solver: &'static str,
         /// In nW.
         bound_nw: u64,
-        /// It has looked at all of it.
-        whole: bool,
+        /// None that takes as much has a larger least slack, in 10⁻⁶, where that is known.
+        slack_ppm: Option<u64>,
+        /// Whether it has looked at all of it.
+        ended: Ended,
         /// Linear programs that it took.
         programs: Option<Rounds>,
     },
 }
 
+/// What a page says.
+#[derive(Clone, Copy)]
+pub struct Optimised<'a> {
+    /// What was to be solved.
+    pub problem: &'a Problem,
+    /// On which platform.
+    pub platform: &'a Platform,
+    /// What is best.
+    pub objective: Objective,
+    /// What was found.
+    pub found: Option<&'a Deployment>,
+    /// How sure that is.
+    pub proof: Proof,
+    /// What became of it as it runs.
+    pub ran: Option<&'a Ran>,
+    /// What became of others, by the factor of their budgets in %.
+    pub before: &'a [(u64, Ran)],
+    /// The kernel that was asked for, as `--policy` has it; `None`: the one that is taken unless one is.
+    pub policy: Option<&'a str>,
+    /// Who stopped the search, where it was somebody and not the clock.
+    pub stopped: Option<&'a str>,
+    /// Where it was written.
+    pub workload: Option<&'a Path>,
+}
+
 /// The page of a deployment, or of none.
-pub fn deploy_optimised(
-    p: &Problem,
-    platform: &Platform,
-    objective: Objective,
-    found: Option<&Deployment>,
-    proof: Proof,
-    workload: Option<&Path>,
-    style: &Style,
-) -> String {
+pub fn deploy_optimised(o: &Optimised<'_>, style: &Style) -> String {
     let mut page = Page::new(style);
+    let (p, platform) = (o.problem, o.platform);
     let (name, on) = (&p.name, &platform.name);
-    let Some(d) = found else {
-        let (what, hint) = match proof {
-            Proof::Bound { whole: true, solver, .. } => (
+    let Some(d) = o.found else {
+        let (what, hint) = match o.proof {
+            Proof::Bound { ended: Ended::Whole, solver, .. } => (
                 format!(
                     "{name} on {on}: nothing meets these deadlines ({solver} has looked at all of it)."
                 ),
@@ -48,7 +68,7 @@ pub fn deploy_optimised(
             ),
             Proof::Bound { solver, .. } | Proof::None(solver) => (
                 format!("{name} on {on}: {solver} found nothing that meets these deadlines."),
-                "That proves nothing: --solver exact, or highs, may find something.",
+                "That proves nothing: with more time (--within) exact, or highs, may find something.",
             ),
         };
         page.paragraph(0, Ink::Bad, &what);
@@ -61,9 +81,11 @@ pub fn deploy_optimised(
             let slack = percent(checked.min_slack_ppm());
             let what = format!("{name} on {on}: {power} mW, slack at least {slack} %.");
             page.paragraph(0, Ink::Strong, &what);
-            page.paragraph(0, Ink::Dim, &sure(proof, checked.power_nw, objective));
+            page.paragraph(0, Ink::Dim, &sure(o, checked.power_nw, checked.min_slack_ppm()));
+            as_it_runs(&mut page, o);
             page.blank();
             nodes(&mut page, p, d, &checked.done_us);
+            helpers(&mut page, p, d);
             page.blank();
             for (g, slack) in p.graphs.iter().zip(&checked.slack_ppm) {
                 let done = g.nodes.iter().map(|i| checked.done_us[*i]).max().unwrap_or(0);
@@ -88,12 +110,68 @@ pub fn deploy_optimised(
         Err(broken) => page.paragraph(0, Ink::Bad, &broken.join("; ")),
     }
     page.blank();
-    commands(&mut page, p, platform, d, workload);
+    commands(&mut page, o, d);
     page.finish()
 }
 
-fn sure(proof: Proof, power_nw: u64, objective: Objective) -> String {
-    let goal = match objective {
+/// What became of it, and of those that came before.
+fn as_it_runs(page: &mut Page<'_>, o: &Optimised<'_>) {
+    for (factor, ran) in o.before {
+        let what = format!("With budgets of {factor} %: {}", came(ran));
+        page.paragraph(0, Ink::Dim, &what);
+    }
+    let Some(ran) = o.ran else { return };
+    let budgets = match o.before.is_empty() {
+        true => String::new(),
+        false => format!(", with budgets of {} %", o.problem.options.factor_permille / 10),
+    };
+    let how = format!(
+        "As it runs under {}{budgets}: alone and beside a busy task on each CPU, with the noise of a real machine, {} runs of {:.1} s: ",
+        ran.policy,
+        ran.runs,
+        ran.length.0 as f64 / 1e9,
+    );
+    let (ink, more) = match ran.kept() {
+        true => (Ink::Good, ""),
+        false => {
+            (Ink::Bad, " Do not rely on it: more room helps (--factor), or a larger platform.")
+        }
+    };
+    page.paragraph(0, ink, &format!("{how}{}{more}", came(ran)));
+}
+
+fn came(ran: &Ran) -> String {
+    let due = ran.due;
+    match (&ran.refused, &ran.late, &ran.least) {
+        (Some(what), ..) => format!("refused ({what})."),
+        _ if due == 0 => "no job was due.".to_string(),
+        (_, Some((graph, ms)), _) if ran.missed > 0 => {
+            format!("{} of {due} jobs late, {graph} by up to {ms:.3} ms.", ran.missed)
+        }
+        _ if ran.missed > 0 => format!("{} of {due} jobs missed.", ran.missed),
+        (_, _, Some((graph, ms))) => {
+            format!("none of {due} jobs late, {ms:.3} ms left at least ({graph}).")
+        }
+        _ => format!("none of {due} jobs late."),
+    }
+}
+
+/// Who asks the devices, and from where.
+fn helpers(page: &mut Page<'_>, p: &Problem, d: &Deployment) {
+    let asks = d.config.place.iter().any(|at| matches!(at, Place::Version(_)));
+    let Some(helper) = p.helper.filter(|_| asks) else { return };
+    let cpu = p.cpus[helper.cpu].id;
+    let what = match p.real_time_first(d) {
+        true => format!(
+            "Devices are asked from {cpu}, under SCHED_FIFO, which has to come before SCHED_DEADLINE there (class_order=rt-dl): no stock kernel does that."
+        ),
+        false => format!("Devices are asked from {cpu}, under SCHED_FIFO; no deadlines are there."),
+    };
+    page.paragraph(0, Ink::Plain, &what);
+}
+
+fn sure(o: &Optimised<'_>, power_nw: u64, own_slack_ppm: u64) -> String {
+    let goal = match o.objective {
         Objective::Power => "Least power".to_string(),
         Objective::SLACK => "Least power, then the largest least slack".to_string(),
         Objective::Slack { within_permille } => format!(
@@ -101,34 +179,61 @@ fn sure(proof: Proof, power_nw: u64, objective: Objective) -> String {
             within_permille as f64 / 10.0
         ),
     };
-    let tolerant = !matches!(objective, Objective::Power | Objective::SLACK);
-    match proof {
-        Proof::None(solver) => format!("{goal}, by {solver}, which proves nothing."),
-        Proof::Bound { solver, bound_nw, whole, programs } => {
-            let gap = power_nw.saturating_sub(bound_nw) as f64 / bound_nw.max(1) as f64 * 100.0;
-            let mut said = match whole {
-                true if tolerant => format!(
-                    "{goal}, by {solver}: the least is {} mW, this takes {gap:.1} % more",
-                    mw(bound_nw)
-                ),
-                true if programs.is_none() => format!("{goal}, by {solver}: nothing takes less"),
-                true => format!("{goal}, by {solver}: nothing takes less than {} mW", mw(bound_nw)),
-                false => format!(
-                    "{goal}, by {solver}, which has not looked at all of it: nothing takes less than {} mW, {gap:.1} % below",
-                    mw(bound_nw)
-                ),
-            };
-            if let Some(r) = programs {
-                said += &format!(
-                    "; {} linear programs for the power (the first alone: {} mW), {} for the slack",
-                    r.programs.0,
-                    mw(r.first_nw),
-                    r.programs.1
-                );
-            }
-            said + "."
+    let tolerant = !matches!(o.objective, Objective::Power | Objective::SLACK);
+    let (solver, bound_nw, slack_ppm, ended, programs) = match o.proof {
+        Proof::None(solver) => return format!("{goal}, by {solver}, which proves nothing."),
+        Proof::Bound { solver, bound_nw, slack_ppm, ended, programs } => {
+            (solver, bound_nw, slack_ppm, ended, programs)
         }
+    };
+    let gap = power_nw.saturating_sub(bound_nw) as f64 / power_nw.max(1) as f64 * 100.0;
+    let least = mw(bound_nw);
+    let mut said = match ended {
+        Ended::Whole if tolerant => {
+            format!(
+                "{goal}, by {solver}: the least is {least} mW, this takes {:.1} % more",
+                gap_over(power_nw, bound_nw)
+            )
+        }
+        Ended::Whole if programs.is_none() => {
+            format!("{goal}, by {solver}: nothing takes less, gap 0 %")
+        }
+        Ended::Whole => {
+            format!("{goal}, by {solver}: nothing takes less than {least} mW, gap {gap:.2} %")
+        }
+        Ended::Steps | Ended::Stopped => {
+            let by = match (ended, o.stopped) {
+                (Ended::Steps, _) => "which ended after its number of steps",
+                (_, Some(_)) => "stopped by Ctrl-C",
+                (_, None) => {
+                    "stopped by the clock (a faster machine, or more time, may find better)"
+                }
+            };
+            format!("{goal}, by {solver}, {by}: nothing takes less than {least} mW, gap {gap:.1} %")
+        }
+    };
+    if let Some(most) = slack_ppm.filter(|_| ended != Ended::Whole) {
+        let most = most.max(own_slack_ppm);
+        let gap = (most - own_slack_ppm) as f64 / 1e4;
+        said += &format!(
+            "; none for as much power has a slack above {} %, gap {gap:.1} points",
+            percent(most)
+        );
     }
+    if let Some(r) = programs {
+        said += &format!(
+            "; {} linear programs for the power (the first alone: {} mW), {} for the slack",
+            r.programs.0,
+            mw(r.first_nw),
+            r.programs.1
+        );
+    }
+    said + "."
+}
+
+/// By so many % of the least it is more.
+fn gap_over(power_nw: u64, bound_nw: u64) -> f64 {
+    power_nw.saturating_sub(bound_nw) as f64 / bound_nw.max(1) as f64 * 100.0
 }
 
 fn nodes(page: &mut Page<'_>, p: &Problem, d: &Deployment, done_us: &[u64]) {
@@ -144,7 +249,7 @@ fn nodes(page: &mut Page<'_>, p: &Problem, d: &Deployment, done_us: &[u64]) {
             }
             Place::Version(a) => {
                 let version = v.versions[a];
-                (p.devices[version.device].0.clone(), "–".to_string(), version.runtime_us)
+                (p.devices[version.device].name.clone(), "–".to_string(), version.runtime_us)
             }
         };
         let us = |us: u64| format!("{us} µs");
@@ -161,13 +266,8 @@ fn nodes(page: &mut Page<'_>, p: &Problem, d: &Deployment, done_us: &[u64]) {
     page.table(0, &table);
 }
 
-fn commands(
-    page: &mut Page<'_>,
-    p: &Problem,
-    platform: &Platform,
-    d: &Deployment,
-    workload: Option<&Path>,
-) {
+fn commands(page: &mut Page<'_>, o: &Optimised<'_>, d: &Deployment) {
+    let (p, platform) = (o.problem, o.platform);
     let mut caps = Vec::new();
     for (domain, opp) in platform.domains.iter().zip(&d.config.opp) {
         caps.push((domain.cpus[0].0, domain.opps[*opp].freq.0));
@@ -175,14 +275,16 @@ fn commands(
     let command = |page: &mut Page<'_>, text: &str| {
         page.command("  ", Ink::Dim, text.split(' ').map(str::to_string));
     };
-    if let Some(path) = workload {
+    if let Some(path) = o.workload {
         page.paragraph(0, Ink::Strong, "To see it run:");
         let caps: String = caps
             .iter()
             .map(|(cpu, khz)| format!(" --set scaling_max_freq.policy{cpu}={khz}"))
             .collect();
+        let policy = o.policy.map(|name| format!(" --policy {name}")).unwrap_or_default();
+        let order = if p.real_time_first(d) { " --set class_order=rt-dl" } else { "" };
         let what = format!(
-            "risetime run {} --platform {} --set governor=performance{caps}",
+            "risetime run {} --platform {}{policy} --set governor=performance{caps}{order}",
             path.display(),
             platform.name
         );
@@ -211,7 +313,16 @@ fn commands(
         command(page, &format!("echo root > {dir}/cpuset.cpus.partition"));
     }
     for (i, v) in p.nodes.iter().enumerate() {
-        let Some(cpu) = on(i) else { continue };
+        let Some(cpu) = on(i) else {
+            let Some(helper) = p.helper.map(|h| p.cpus[h.cpu].id) else { continue };
+            command(page, &format!("PID=$(pgrep -n -x {})", comm(&v.name)));
+            if alone.contains(&helper) {
+                command(page, &format!("echo $PID > {}/cgroup.procs", group(helper)));
+            }
+            command(page, &format!("taskset -p -c {} $PID", helper.0));
+            command(page, "chrt -f -p 99 $PID");
+            continue;
+        };
         command(page, &format!("PID=$(pgrep -n -x {})", comm(&v.name)));
         if kept != Some(cpu.id) {
             command(page, &format!("echo $PID > {}/cgroup.procs", group(cpu.id)));

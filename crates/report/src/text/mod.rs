@@ -31,7 +31,7 @@ pub(crate) use advice::{letter, shown};
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
 pub use deploy::{deploy_plan, deploy_server};
-pub use deploy_optimised::{Proof, deploy_optimised};
+pub use deploy_optimised::{Optimised, Proof, deploy_optimised};
 pub use explain::explain;
 pub(crate) use explain::rest;
 pub use history::{bisected, history};
