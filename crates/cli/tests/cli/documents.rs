@@ -406,6 +406,7 @@ fn title_of(group: &Group) -> &'static str {
         "power_limit_uw" => "Power budgets",
         "scaling_max_freq_to" => "Limits that change",
         "hw_pressure" => "How the scheduler hears of caps",
+        "cpu_dma_latency" => "Idle states",
         "energy_model" => "The energy model",
         "thermal" => "Heat",
         "noise" => "Costs",
