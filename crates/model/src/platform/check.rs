@@ -135,7 +135,7 @@ fn domain(name: &str, d: &Domain, all: &mut Vec<String>) {
     }
     if d.opps.iter().all(|o| o.power.0 == 0) {
         all.push(format!("{name}: no power: energies stay unknown and EAS off"));
-    } else {
+    } else if d.energy_model {
         for (low, high) in inefficient_opps(d) {
             all.push(format!(
                 "{name}: the energy model calls {low} kHz inefficient: its work costs no less than at {high} kHz, so schedutil and EAS skip it"
