@@ -12,7 +12,7 @@
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
-use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Sleep};
+use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Limits, Sleep};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_kernel::weight::LoadWeight;
 use risetime_model::{Experiment, Platform, Policy, Workload};
@@ -176,6 +176,7 @@ impl Told {
             tick_stopped: s.tick_stopped,
             tick,
             utilized: false,
+            limits: Limits::NONE,
         };
         let mine = governor.select(&states, sleep);
         let state = s.state.map(|state| (state as usize).min(states.len().saturating_sub(1)));

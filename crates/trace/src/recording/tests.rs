@@ -86,6 +86,8 @@ fn everything() -> Memory {
         Event::Misfit { cpu, task: Some(task) },
         Event::Misfit { cpu, task: None },
         Event::Waking { task, by: CpuId(7) },
+        Event::Due { task, ago: Span(890_000) },
+        Event::Stolen { cpu, span: Span(1) },
         Event::Prio { task, prio: -1 },
         Event::Prio { task, prio: 139 },
         Event::Clamps { task, clamps: Uclamp { min: Util(300), max: Util(1024) } },
