@@ -160,10 +160,10 @@ pub(super) fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult, first: b
     let which = t
         .burst
         .filter(|_| t.bursts > 1)
-        .map(|b| format!("the longest of {} bursts, from {} ms on", t.bursts, words::one(b.t0_ms)));
+        .map(|b| format!("longest of {} bursts, from {} ms on", t.bursts, words::one(b.t0_ms)));
     match &which {
         Some(which) if !t.endless => {
-            page.hanging("", ink, &format!("{name}: {which}, {}", sentence(t)));
+            page.hanging("", ink, &format!("{name}: the {which}, {}", sentence(t)));
         }
         _ => page.hanging("", ink, &format!("{name}: {}", sentence(t))),
     }
@@ -180,7 +180,7 @@ pub(super) fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult, first: b
         page.paragraph(0, Ink::Plain, &text);
     }
     if let Some(which) = which {
-        page.paragraph(0, Ink::Dim, &format!("This is {which}."));
+        page.paragraph(0, Ink::Dim, &format!("The {which}."));
     }
 }
 
