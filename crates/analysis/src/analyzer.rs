@@ -16,7 +16,7 @@ use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
 use crate::latency::{Groups, group_name};
 use crate::lead::{is_called, of_most_work};
-use crate::lost::{ONE, State};
+use crate::lost::{Most, ONE, State};
 use crate::machine::{Machine, kinds, ms};
 use crate::result::Wakes;
 use crate::result::{
@@ -243,7 +243,13 @@ impl<'a> Run<'a> {
             Event::MaxSpeed { task, max_speed } => {
                 let s_max = self.machine.snap(max_speed);
                 if let Some(t) = self.accounted(task) {
-                    t.s_max = s_max;
+                    t.most.speed = s_max;
+                }
+            }
+            Event::SpeedLimits { task, affinity, clamped } => {
+                let (affinity, clamped) = (self.machine.snap(affinity), self.machine.snap(clamped));
+                if let Some(t) = self.accounted(task) {
+                    (t.most.affinity, t.most.clamped) = (affinity, clamped);
                 }
             }
             Event::Freq { cpu, freq } => self.freq(cpu, freq),
@@ -294,9 +300,9 @@ impl<'a> Run<'a> {
                 self.thermal.temperature(self.now, zone, millicelsius);
             }
             Event::Cooling { cpu, max, .. } => self.thermal.cooling(self.now, cpu, max),
-            Event::CpuFrequencyLimits { cpu, max, .. } => {
+            Event::Capped { cpu, by, max } => {
                 let d = self.machine.domain_of(cpu);
-                let state = self.machine.limits_change(d, max);
+                let state = self.machine.capped(d, by, max);
                 self.loses_in(d, state);
             }
             Event::Phase { .. }
@@ -306,6 +312,7 @@ impl<'a> Run<'a> {
             | Event::PeltPressure { .. }
             | Event::CpuCapacity { .. }
             | Event::Hotplug { .. }
+            | Event::CpuFrequencyLimits { .. }
             | Event::Overutilized { .. }
             | Event::Waking { .. }
             | Event::Prio { .. }
@@ -354,8 +361,8 @@ impl<'a> Run<'a> {
         }
         let leads = self.may_lead(id, comm);
         let curves = self.timeline && leads;
-        let s_max = self.machine.snap(max_speed);
-        let mut task = Task::new(id, comm, cpu, now, s_max, curves);
+        let most = Most::of(self.machine.snap(max_speed));
+        let mut task = Task::new(id, comm, cpu, now, most, curves);
         task.listed = self.lists.is_some();
         let taskgroup = self.header.task_groups.get(id.index()).map_or("", String::as_str);
         task.group = self.latency.of(comm, taskgroup);
@@ -364,6 +371,7 @@ impl<'a> Run<'a> {
         let index = self.tasks.len();
         self.ids.set(id, index as u32);
         self.tasks.push(task);
+        self.waits_on(self.tasks.len() - 1, cpu);
         if curves {
             self.drawn.push(index);
             self.begin_freq_curves(index);
@@ -405,15 +413,26 @@ impl<'a> Run<'a> {
         };
         self.account(index);
         let new_burst = self.tasks[index].wake(now, &self.levels);
+        self.waits_on(index, cpu);
         self.moves(index, cpu, why.as_str());
         if new_burst && self.drawn.contains(&index) {
             self.begin_freq_curves(index);
         }
     }
 
+    /// The task of this index, accounted until now, waits for `cpu`.
+    fn waits_on(&mut self, index: usize, cpu: CpuId) {
+        let idles = self.machine.idles(cpu);
+        self.tasks[index].waits = if idles { State::IdleExit } else { State::WaitingForCpu };
+        if idles {
+            self.machine.set_awaited(cpu, Some(index));
+        }
+    }
+
     fn migrate(&mut self, id: TaskId, to: CpuId, why: Why) {
         if let Some(index) = self.ids.get(id) {
             self.account(index);
+            self.waits_on(index, to);
             self.moves(index, to, why.as_str());
         }
     }
@@ -470,7 +489,7 @@ impl<'a> Run<'a> {
                 all.push((Piece { instance: 0, number: t.woke_at() }, ns));
             }
             match how {
-                SwitchOut::Preempted => t.doing = Doing::Waits,
+                SwitchOut::Preempted => (t.doing, t.waits) = (Doing::Waits, State::WaitingForCpu),
                 SwitchOut::Sleeping => t.sleep(now),
                 SwitchOut::Exited => t.exit(now),
             }
@@ -480,6 +499,13 @@ impl<'a> Run<'a> {
             self.tell(index);
         }
         self.account_beside(cpu);
+        if let Some(index) = self.machine.set_awaited(cpu, None) {
+            // Whoever has the CPU now, it no longer waits for an idle one.
+            self.account(index);
+            if self.tasks[index].cpu == cpu {
+                self.tasks[index].waits = State::WaitingForCpu;
+            }
+        }
         self.machine.switch(cpu, next, now);
         if let Some(index) = next.and_then(|id| self.ids.get(id)) {
             self.account(index);
@@ -528,7 +554,7 @@ impl<'a> Run<'a> {
 
     fn request(&mut self, cpu: CpuId, util: Util, freq: KHz, why: Why) {
         let d = self.machine.domain_of(cpu);
-        let state = self.machine.request_changes(d, (freq, util, why));
+        let state = self.machine.request_changes(d, (freq, util, why), self.now);
         self.loses_in(d, state);
     }
 
@@ -797,6 +823,7 @@ fn cpu_of(event: &Event<'_>) -> Option<CpuId> {
         | Event::Irq { cpu, .. }
         | Event::Stolen { cpu, .. }
         | Event::Work { cpu, .. }
+        | Event::Capped { cpu, .. }
         | Event::Misfit { cpu, .. } => Some(cpu),
         Event::Migrate { to, .. } => Some(to),
         _ => None,

@@ -4,7 +4,7 @@
 //! debt(S)  = what the same burst loses in a run without the causes in S
 //! debt     = debt(∅)
 //! share(c) = Σ over S without c of  |S|!·(n − |S| − 1)!/n! · (debt(S) − debt(S + c))
-//! unexplained = debt(all)              debt = Σ share(c) + unexplained
+//! affinity + unexplained = debt(all)   debt = Σ share(c) + affinity + unexplained
 //! gain(c)  = debt(∅) − debt({c})       what its absence alone saves
 //! alone(c) = debt(all but c)           what is lost if it alone is left
 //! ```
@@ -49,7 +49,9 @@ pub struct Explanation {
     pub about: About,
     /// The causes, in their order.
     pub causes: Vec<CauseShare>,
-    /// What is lost although every cause is gone.
+    /// What the task's affinity forbids: what is lost to that although every cause is gone. Of activations and jobs: 0.
+    pub affinity_ms: f64,
+    /// What else is lost although every cause is gone.
     pub unexplained_ms: f64,
     /// How many simulations this took.
     pub runs: u32,

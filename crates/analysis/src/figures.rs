@@ -5,7 +5,7 @@
 //! known only at the end.
 
 use crate::curve::Curve;
-use crate::lost::{Debt, FullSpeed, ONE, Place};
+use crate::lost::{Debt, FullSpeed, Most, ONE, Place, State};
 use crate::machine::{Machine, energy, femto_to_milli, ms};
 use crate::result::{
     Burst, EndedBy, Level, Migration, Moves, Reach, RunningAt, Spent, Timeline, UtilResidency,
@@ -184,7 +184,11 @@ pub(crate) struct Piece {
     /// Where it ran; `None`: it waited.
     pub(crate) place: Option<Place>,
     pub(crate) util: Option<u64>,
-    pub(crate) s_max: u64,
+    pub(crate) most: Most,
+    /// What waiting is lost in.
+    pub(crate) waits: State,
+    /// It is a deadline task.
+    pub(crate) reserved: bool,
     pub(crate) tick: u64,
 }
 
@@ -267,7 +271,7 @@ impl Figures {
             self.running += p.dt;
             if self.t1.is_none() {
                 let piece = (p.from, p.dt);
-                let full = self.full.run(piece, place.speed, p.s_max, p.tick, &self.debt);
+                let full = self.full.run(piece, place.speed, p.most.speed, p.tick, &self.debt);
                 if let Some((t1, debt)) = full {
                     self.later = self.debt.since(&debt);
                     (self.t1, self.debt) = (Some(t1), debt);
@@ -275,7 +279,7 @@ impl Figures {
             }
         }
         let debt = if self.t1.is_none() { &mut self.debt } else { &mut self.later };
-        debt.add(p.dt, p.place.as_ref(), p.s_max);
+        debt.add(p.dt, p.place.as_ref(), p.most, (p.waits, p.reserved));
     }
 
     /// How much longer all of it took than at full speed.
@@ -290,7 +294,7 @@ impl Figures {
     pub(crate) fn add(&mut self, p: &Piece, levels: &Levels) {
         if self.rise.wants() {
             let speed = p.place.map_or(0, |place| place.speed);
-            self.rise.feed((p.from, p.dt), speed, p.s_max, p.tick);
+            self.rise.feed((p.from, p.dt), speed, p.most.speed, p.tick);
         }
         match &p.place {
             None => self.sums.wait += p.dt,
@@ -383,6 +387,7 @@ impl Figures {
             longer_ms: self.longer().ms(),
             debt_ms: self.debt.ms(),
             debt_capped_ms: self.debt.capped_ms(),
+            debt_affinity_ms: self.debt.of(State::Affinity),
         }
     }
 

@@ -1,16 +1,21 @@
 //! Work lost (`debt`), and in which state it was lost.
 //!
 //! ```text
-//!   s      speed, of the biggest CPU at its highest frequency      C  capacity of the CPU / 1024
-//!   debt         = Σ (1 − s)·dt          over [t0, t1], time asleep left out
+//!   full speed   the biggest CPU at its highest frequency, boost OPPs counted where boost is on
+//!   s            speed, of full speed: 0 to 1                      C  that of the CPU at its own highest frequency
+//!   debt         = Σ (1 − s)·dt          over [t0, t1], time asleep left out: at least 0, at most the time
 //!   debt_capped  = Σ (s_max − s)·dt      (negative where a task runs faster than its s_max,
 //!                                         on a CPU that others clamp up)
 //!   1 − s  = capped + beside + cpu + freq
-//!     capped = min(1 − s, 1 − s_max)     no decision could have given this
+//!     capped = min(1 − s, 1 − s_max)     no decision could have given this: affinity first, then `uclamp_max`,
+//!                                        then user space's limits with which the machine starts
 //!     beside = s of it alone − s         lost to other threads of its core, and to interrupts
 //!     cpu    = max(0, (1 − C) − capped)  lost to the smaller CPU
 //!     freq   = the rest                  lost to a frequency below the CPU's highest
 //! ```
+//!
+//! Full speed is that of capacity 1024 (1024 ms of plain work take 1024 ms) unless `cpufreq_boost` is on: then it is
+//! the speed of the highest boost OPP, and who runs at the highest ordinary OPP loses the difference.
 //!
 //! Speeds are whole multiples of 2⁻³², times are in ns, sums are 128-bit: the parts add up
 //! exactly to the debt, and the only rounding is that of a speed (2⁻³³, or 0.5 µs of debt in
@@ -30,18 +35,36 @@ pub(crate) const UNIT: u64 = ONE / SCHED_CAPACITY_SCALE;
 /// Every state that debt is charged to, with the sentence that explains it.
 pub const LOST_STATES: [(&str, &str); LOST] = [
     ("waiting_for_cpu", "runnable, but another task had the CPU"),
+    ("throttled", "runnable, but its reservation was used up until the next period"),
+    ("idle_exit", "runnable, and its CPU was idle: on its way out of an idle state"),
     ("little_cpu", "on a smaller CPU, and not (yet) marked as too big for it"),
     ("waiting_for_misfit", "marked misfit, and not yet moved to a bigger CPU"),
     ("lowest_opp", "at the lowest frequency, because the governor asked for no more"),
     ("opp_climb", "above the lowest frequency, because the governor asked for no more"),
+    (
+        "not_invariant",
+        "as far as the governor goes in one step: util is not frequency-invariant, and stands for a share of the frequency \
+         of the moment",
+    ),
+    ("reserved", "a deadline task, at the frequency that goes with what such tasks have reserved"),
+    ("boost_not_asked", "boost is on, and the governor asked for no boost frequency"),
+    (
+        "last_asked",
+        "at the frequency last asked for before the CPU was idle, a tick or longer: the governor had not looked since",
+    ),
     ("rate_limited", "the governor wanted more and was inside its rate limit"),
     ("transition", "a higher frequency was asked for and the hardware had not changed yet"),
-    ("held_down", "the frequency was held by uclamp_max or by the choice of a fixed governor"),
+    ("uclamp_max", "held by uclamp_max, or more than that ever allows"),
+    ("fixed_governor", "the choice of a governor that never looks"),
+    ("user_capped", "the governor wanted more, and user space's scaling_max_freq allowed no more"),
+    ("firmware_capped", "the governor wanted more, and firmware allowed no more"),
+    ("power_capped", "the governor wanted more, and a power budget allowed no more"),
     (
         "cooled",
         "the governor wanted more, and a thermal zone's cooling had lowered the highest frequency",
     ),
-    ("capped", "more than affinity, uclamp_max and frequency limits ever allow this task"),
+    ("hw_capped", "more was asked for, and the hardware capped itself"),
+    ("affinity", "its affinity allows no CPU that is as fast as the biggest one"),
     (
         "small_cpu",
         "on a smaller CPU; the trace does not say whether it was marked as too big for it",
@@ -51,25 +74,54 @@ pub const LOST_STATES: [(&str, &str); LOST] = [
     ("interrupted", "an interrupt's handler had the CPU"),
 ];
 /// Number of states.
-pub(crate) const LOST: usize = 14;
+pub(crate) const LOST: usize = 25;
 
 /// Index into [`LOST_STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     WaitingForCpu,
+    Throttled,
+    IdleExit,
     LittleCpu,
     WaitingForMisfit,
     LowestOpp,
     OppClimb,
+    NotInvariant,
+    Reserved,
+    BoostNotAsked,
+    LastAsked,
     RateLimited,
     Transition,
-    HeldDown,
+    UclampMax,
+    FixedGovernor,
+    UserCapped,
+    FirmwareCapped,
+    PowerCapped,
     Cooled,
-    Capped,
+    HwCapped,
+    Affinity,
     SmallCpu,
     LowFrequency,
     Sibling,
     Interrupted,
+}
+
+/// The most speed that a task may have, and what takes the rest, each on the scale of [`ONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Most {
+    /// s_max.
+    pub(crate) speed: u64,
+    /// What its affinity leaves.
+    pub(crate) affinity: u64,
+    /// What its affinity and `uclamp_max` leave.
+    pub(crate) clamped: u64,
+}
+
+impl Most {
+    /// That much, of which the rest is a limit of user space's unless more is told.
+    pub(crate) fn of(speed: u64) -> Most {
+        Most { speed, affinity: ONE, clamped: ONE }
+    }
 }
 
 /// Where a task runs, as far as figures depend on it.
@@ -82,7 +134,9 @@ pub(crate) struct Place {
     /// How many OPPs of the domain are at or below the frequency.
     pub(crate) opps: usize,
     pub(crate) capacity: u64,
-    /// On the scale of [`ONE`].
+    /// The CPU's speed at its highest frequency, on the scale of [`ONE`].
+    pub(crate) highest: u64,
+    /// On the scale of [`ONE`]; at most that.
     pub(crate) speed: u64,
     /// The same if it were alone: no other thread of the core busy, no interrupt.
     pub(crate) alone: u64,
@@ -102,27 +156,38 @@ pub(crate) struct Debt {
 }
 
 impl Debt {
-    /// Adds `dt` ns at `place`, or waiting if there is none.
-    pub(crate) fn add(&mut self, dt: u64, place: Option<&Place>, s_max: u64) {
+    /// Adds `dt` ns at `place`, or if there is none waiting, which is lost in `waits`. `reserved`: it is a deadline task's.
+    pub(crate) fn add(&mut self, dt: u64, place: Option<&Place>, most: Most, task: (State, bool)) {
+        let (waits, reserved) = task;
         let speed = place.map_or(0, |p| p.speed);
-        let total = ONE - speed;
-        self.capped += i128::from(dt) * (i128::from(s_max) - i128::from(speed));
-        let capped = total.min(ONE - s_max);
+        let total = ONE.saturating_sub(speed);
+        self.capped += i128::from(dt) * (i128::from(most.speed) - i128::from(speed));
+        let capped = total.min(ONE.saturating_sub(most.speed));
         let rest = total - capped;
         if capped > 0 {
-            self.charge(State::Capped, dt, capped);
+            let affinity = capped.min(ONE.saturating_sub(most.affinity));
+            let clamped = capped.min(ONE.saturating_sub(most.clamped)).max(affinity);
+            self.charge(State::Affinity, dt, affinity);
+            self.charge(State::UclampMax, dt, clamped - affinity);
+            self.charge(State::UserCapped, dt, capped - clamped);
         }
         match place {
-            None => self.charge(State::WaitingForCpu, dt, rest),
+            None => self.charge(waits, dt, rest),
             Some(p) if rest > 0 => {
                 let beside = rest.min(p.alone.saturating_sub(speed));
                 if beside > 0 {
                     self.charge(p.beside_state, dt, beside);
                 }
                 let rest = rest - beside;
-                let cpu = (ONE - p.capacity * UNIT).saturating_sub(capped).min(rest);
+                let cpu = ONE.saturating_sub(p.highest).saturating_sub(capped).min(rest);
                 self.charge(p.cpu_state, dt, cpu);
-                self.charge(p.freq_state, dt, rest - cpu);
+                let freq_state = match p.freq_state {
+                    State::LowestOpp | State::OppClimb | State::LastAsked if reserved => {
+                        State::Reserved
+                    }
+                    other => other,
+                };
+                self.charge(freq_state, dt, rest - cpu);
             }
             Some(_) => {}
         }
@@ -149,6 +214,10 @@ impl Debt {
     /// ∫(1 − s) dt in ms.
     pub(crate) fn ms(&self) -> f64 {
         work_ms(self.lost.iter().sum::<u128>() as f64)
+    }
+    /// What of it is lost in a state, in ms.
+    pub(crate) fn of(&self, state: State) -> f64 {
+        work_ms(self.lost[state as usize] as f64)
     }
     /// ∫(s_max − s) dt in ms.
     pub(crate) fn capped_ms(&self) -> f64 {
@@ -211,9 +280,83 @@ impl FullSpeed {
     }
 }
 
-/// The speed of `util` of 1024: that of an OPP if one lies closer than one unit (s_max is
-/// given in whole units, the speeds of OPPs are not whole), else exactly `util`.
-pub(crate) fn snap(util: Util, speeds: impl Iterator<Item = u64>) -> u64 {
-    let exact = util.0.min(SCHED_CAPACITY_SCALE) * UNIT;
+/// The speed of `util` of 1024, on the scale of [`UNIT`]: that of an OPP if one lies closer than one unit (s_max is
+/// given in whole units, the speeds of OPPs are not whole), else exactly `util`; at most `full`.
+pub(crate) fn snap(util: Util, full: u64, speeds: impl Iterator<Item = u64>) -> u64 {
+    let exact = util.0.saturating_mul(UNIT).min(full);
     speeds.filter(|s| s.abs_diff(exact) < UNIT).min_by_key(|s| s.abs_diff(exact)).unwrap_or(exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draws;
+    use proptest::prelude::*;
+
+    fn place(highest: u64, speed: u64) -> Place {
+        Place {
+            cpu: 0,
+            domain: 0,
+            key: 0,
+            opps: 1,
+            capacity: 1024,
+            highest,
+            speed,
+            alone: speed,
+            beside_state: State::Sibling,
+            cpu_state: State::LittleCpu,
+            freq_state: State::OppClimb,
+        }
+    }
+
+    fn lost(debt: &Debt) -> Vec<(&'static str, f64)> {
+        debt.parts().into_iter().map(|part| (part.state, part.ms)).collect()
+    }
+
+    const MS: u64 = 1_000_000;
+    const WAITS: (State, bool) = (State::WaitingForCpu, false);
+
+    /// What no decision could have given goes to affinity first, then to the clamp, then to user space's limit.
+    #[test]
+    fn what_takes_speed_from_a_task_for_ever_is_told_apart() {
+        let most = Most { speed: ONE / 8, affinity: ONE / 2, clamped: ONE / 4 };
+        let mut debt = Debt::default();
+        debt.add(8 * MS, Some(&place(ONE, ONE / 8)), most, WAITS);
+        assert_eq!(lost(&debt), [("affinity", 4.0), ("uclamp_max", 2.0), ("user_capped", 1.0)]);
+        assert_eq!((debt.ms(), debt.capped_ms(), debt.of(State::Affinity)), (7.0, 0.0, 4.0));
+    }
+
+    #[test]
+    fn a_deadline_task_has_the_frequency_of_its_reservation() {
+        let of = |reserved| {
+            let mut debt = Debt::default();
+            debt.add(MS, Some(&place(ONE, ONE / 2)), Most::of(ONE), (State::Throttled, reserved));
+            debt.add(MS, None, Most::of(ONE), (State::Throttled, reserved));
+            lost(&debt)
+        };
+        assert_eq!(of(true), [("throttled", 1.0), ("reserved", 0.5)]);
+        assert_eq!(of(false), [("throttled", 1.0), ("opp_climb", 0.5)]);
+    }
+
+    proptest! {
+        #![proptest_config(draws::config(256))]
+
+        /// Whatever a trace tells, even speeds above full speed: nothing less than 0 is lost, and no more than there was time.
+        #[test]
+        fn lost_is_at_least_nothing_and_at_most_the_time(
+            speeds in prop::array::uniform5(0..(2 * ONE)),
+            waits in any::<bool>(),
+            reserved in any::<bool>(),
+        ) {
+            let [highest, speed, s_max, affinity, clamped] = speeds;
+            let most = Most { speed: s_max, affinity, clamped };
+            let mut debt = Debt::default();
+            let place = place(highest, speed);
+            debt.add(MS, (!waits).then_some(&place), most, (State::WaitingForCpu, reserved));
+            prop_assert!((0.0..=1.0).contains(&debt.ms()), "{}", debt.ms());
+            let sum: f64 = debt.parts().iter().map(|part| part.ms).sum();
+            prop_assert!((sum - debt.ms()).abs() < 1e-9);
+            prop_assert!(debt.parts().iter().all(|part| part.ms <= 1.0));
+        }
+    }
 }

@@ -15,13 +15,13 @@
 //! unknown energy, and so have all of them together.
 //! Left out: the power of a transition, of waking from idle, and of anything but the CPUs.
 
-use crate::lost::{Place, State, UNIT, snap};
+use crate::lost::{ONE, Place, State, UNIT, snap};
 use crate::result::{CpuResult, NO_STATE};
 use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::{Domain as PlatformDomain, MAX_THREADS, SMT_SPEED, thread_speed};
 use risetime_model::settings::Settings;
-use risetime_trace::{CpuUse, Signal, Why};
+use risetime_trace::{CpuUse, Limit, Signal, Why};
 use std::collections::HashMap;
 
 /// Most frequencies of one domain that are told apart; further ones count as the nearest.
@@ -33,10 +33,12 @@ pub const TOLD_APART: usize = 32;
 /// One frequency of a domain, and one kind of work.
 pub(crate) struct Slot {
     pub(crate) freq: KHz,
-    /// On the scale of [`ONE`](crate::lost::ONE).
+    /// Work: a CPU of capacity 1024 at its highest ordinary frequency does [`ONE`](crate::lost::ONE).
     pub(crate) speed: u64,
     /// The same if no other thread of the core were busy, and no interrupt were handled.
     alone: u64,
+    /// Of full speed, on the scale of [`ONE`](crate::lost::ONE), at most that.
+    pub(crate) share: u64,
     power_uw: u64,
     how: How,
     /// How many OPPs are at or below it.
@@ -92,9 +94,21 @@ pub(crate) struct Domain {
     request: Option<(KHz, Util, Why)>,
     /// Why it wanted the last frequency that it decided on.
     chosen: Option<Why>,
-    /// What cooling leaves of its highest frequency.
-    capped_to: Option<KHz>,
+    /// How many of its CPUs run something; if none, since when; whether the governor has looked since none did for a tick.
+    busy: usize,
+    idle_since: u64,
+    looked: u64,
+    asked: bool,
+    /// What each [`Limit`] leaves of its frequencies.
+    caps: [Option<KHz>; Limit::ALL.len()],
+    /// Boost OPPs may be used.
+    boosts: bool,
+    /// Full speed, and what of it a CPU makes at its highest frequency.
+    full: u64,
+    highest: u64,
     freq_state: State,
+    /// Who has left no CPU that is bigger than its own.
+    none_bigger: Option<State>,
     /// The trace says what was asked for.
     tells_requests: bool,
 }
@@ -104,6 +118,8 @@ struct Cpu {
     domain: usize,
     does: CpuUse,
     misfit: Option<TaskId>,
+    /// The task, by its index, that waits for it to leave its idle state.
+    awaited: Option<usize>,
     /// It does that since.
     since: u64,
     /// By slot, ns.
@@ -139,6 +155,10 @@ pub(crate) struct Machine {
     pub(crate) capacities: Vec<u64>,
     /// The trace says which tasks are marked misfit.
     tells_misfit: bool,
+    /// The length of a tick, ns.
+    tick: u64,
+    /// The speed that is full speed: more than [`ONE`](crate::lost::ONE) where boost is on.
+    full: u64,
 }
 
 impl Machine {
@@ -148,7 +168,13 @@ impl Machine {
         let fold = platform.cpus().count() > TOLD_APART;
         let kind = kinds(platform);
         let work = Work::of_settings(settings);
-        let mut domains: Vec<_> = platform.domains.iter().map(|d| Domain::new(d, work)).collect();
+        let boosts = settings.int("cpufreq_boost") == Some(1);
+        let highest = |d: &PlatformDomain| {
+            speed(d, if boosts { d.freq_boost() } else { d.freq_max() }).max(d.capacity.0 * UNIT)
+        };
+        let full = platform.domains.iter().map(highest).max().unwrap_or(ONE).max(ONE);
+        let of = |d: &PlatformDomain| Domain::new(d, work, (full, highest(d), boosts));
+        let mut domains: Vec<_> = platform.domains.iter().map(of).collect();
         for (i, domain) in domains.iter_mut().enumerate() {
             domain.told = if fold { kind[i] } else { i };
             domain.tells_requests = tells("freq_request");
@@ -165,6 +191,7 @@ impl Machine {
                 domain,
                 does: CpuUse::default(),
                 misfit: None,
+                awaited: None,
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
                 idle: vec![0; states],
@@ -179,7 +206,16 @@ impl Machine {
         };
         let cpus = platform.cpus().map(cpu).collect();
         let tells_misfit = tells("misfit");
-        Machine { cpus, domains, snapped: None, keys: Vec::new(), capacities, tells_misfit }
+        Machine {
+            cpus,
+            domains,
+            snapped: None,
+            keys: Vec::new(),
+            capacities,
+            tells_misfit,
+            tick: platform.tick().0,
+            full,
+        }
     }
 
     pub(crate) fn has(&self, cpu: CpuId) -> bool {
@@ -192,7 +228,7 @@ impl Machine {
     pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].does.current()
     }
-    /// [`snap`] to the speeds of this machine.
+    /// [`snap`] to the speeds of this machine, of full speed.
     pub(crate) fn snap(&mut self, util: Util) -> u64 {
         if let Some((of, speed)) = self.snapped
             && of == util
@@ -203,7 +239,8 @@ impl Machine {
             let slots = d.slots.iter().filter(|s| s.how == PLAIN);
             slots.map(|s| s.speed).collect::<Vec<_>>()
         };
-        let speed = snap(util, self.domains.iter().flat_map(plain));
+        let speed = snap(util, self.full, self.domains.iter().flat_map(plain));
+        let speed = of_full(speed, self.full);
         self.snapped = Some((util, speed));
         speed
     }
@@ -221,12 +258,14 @@ impl Machine {
             key,
             opps: slot.opps,
             capacity: d.capacity,
-            speed: slot.speed,
-            alone: slot.alone,
+            highest: d.highest,
+            speed: slot.share,
+            alone: of_full(slot.alone, self.full),
             beside_state: if c.how.irq { State::Interrupted } else { State::Sibling },
-            cpu_state: match c.misfit {
+            cpu_state: match (d.none_bigger, c.misfit) {
+                (Some(capped), _) => capped,
                 _ if !self.tells_misfit => State::SmallCpu,
-                Some(misfit) if misfit == task => State::WaitingForMisfit,
+                (_, Some(misfit)) if misfit == task => State::WaitingForMisfit,
                 _ => State::LittleCpu,
             },
             freq_state: d.freq_state,
@@ -285,8 +324,34 @@ impl Machine {
     /// `cpu` now runs `next`.
     pub(crate) fn switch(&mut self, cpu: CpuId, next: Option<TaskId>, now: u64) {
         self.account(cpu, now);
-        self.cpus[cpu.index()].does.switch(next);
+        let c = &mut self.cpus[cpu.index()];
+        let was = c.does.current().is_some();
+        c.does.switch(next);
+        if was != next.is_some() {
+            let d = &mut self.domains[c.domain];
+            match (was, d.busy) {
+                (true, 0 | 1) => (d.busy, d.idle_since) = (0, now),
+                (true, _) => d.busy -= 1,
+                (false, 0) => {
+                    // Nobody has run there who could be charged.
+                    d.busy = 1;
+                    d.asked &= now - d.idle_since < self.tick || d.looked >= d.idle_since;
+                    d.freq_state = d.freq_state();
+                }
+                (false, _) => d.busy += 1,
+            }
+        }
         self.works(cpu, now);
+    }
+
+    /// Whether `cpu` idles.
+    pub(crate) fn idles(&self, cpu: CpuId) -> bool {
+        self.cpus.get(cpu.index()).is_some_and(|c| !c.does.is_busy())
+    }
+    /// Which task, by its index, now waits for `cpu` to leave its idle state, and which did before.
+    pub(crate) fn set_awaited(&mut self, cpu: CpuId, task: Option<usize>) -> Option<usize> {
+        let c = self.cpus.get_mut(cpu.index())?;
+        std::mem::replace(&mut c.awaited, task)
     }
 
     pub(crate) fn set_idle(&mut self, cpu: CpuId, state: Option<u32>, now: u64) {
@@ -368,9 +433,14 @@ impl Machine {
 
     /// The state in which running at the present frequency would be lost after this request;
     /// `None`: as before.
-    pub(crate) fn request_changes(&mut self, d: usize, request: (KHz, Util, Why)) -> Option<State> {
+    pub(crate) fn request_changes(
+        &mut self,
+        d: usize,
+        request: (KHz, Util, Why),
+        now: u64,
+    ) -> Option<State> {
         let domain = &mut self.domains[d];
-        domain.request = Some(request);
+        (domain.request, domain.asked, domain.looked) = (Some(request), true, now);
         let undecided =
             [Why::Unchanged, Why::RateLimited, Why::InProgress, Why::HoldBusy, Why::MinSampleTime];
         if !undecided.contains(&request.2) {
@@ -379,12 +449,29 @@ impl Machine {
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
     }
-    /// The same after a cap has set the highest frequency of domain `d`.
-    pub(crate) fn limits_change(&mut self, d: usize, max: KHz) -> Option<State> {
+    /// The state in which running is lost after `by` lets domain `d` go no faster than `max`; `None`: as before.
+    pub(crate) fn capped(&mut self, d: usize, by: Limit, max: Option<KHz>) -> Option<State> {
         let domain = &mut self.domains[d];
-        domain.capped_to = Some(max).filter(|max| *max < domain.of.freq_max());
+        domain.caps[by as usize] = max.filter(|max| *max < domain.of.freq_boost());
+        for of in 0..self.domains.len() {
+            self.domains[of].none_bigger = self.none_bigger(of);
+        }
+        let domain = &mut self.domains[d];
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
+    }
+    /// Who has left no CPU bigger than those of domain `d`, of which there are some; `None`: nobody.
+    fn none_bigger(&self, d: usize) -> Option<State> {
+        let own = self.domains[d].highest;
+        // `capacity_greater`: by more than 5 %.
+        let greater = |share: u64| u128::from(share) * 1024 > u128::from(own) * 1078;
+        let bigger = self.domains.iter().filter(|d| greater(d.highest));
+        let capped = |d: &Domain| {
+            let (max, by) = d.lowest_cap()?;
+            (!greater(of_full(speed(&d.of, max), d.full))).then_some(by)
+        };
+        let by: Option<Vec<State>> = bigger.map(capped).collect();
+        by?.first().copied()
     }
     pub(crate) fn set_freq_state(&mut self, d: usize, state: State) {
         self.domains[d].freq_state = state;
@@ -506,13 +593,15 @@ pub(crate) fn kinds(platform: &Platform) -> Vec<usize> {
 }
 
 impl Domain {
-    fn new(d: &PlatformDomain, work: Work) -> Domain {
+    /// `full`, `highest`: full speed, and that of its own CPUs at most; whether boost OPPs may be used.
+    fn new(d: &PlatformDomain, work: Work, (full, highest, boosts): (u64, u64, bool)) -> Domain {
         let slots = d.opps.iter().enumerate().map(|(i, opp)| {
             let speed = work.bound(speed(d, opp.freq), speed(d, d.freq_max()));
             Slot {
                 freq: opp.freq,
                 speed,
                 alone: speed,
+                share: of_full(speed, full),
                 power_uw: uw(d.busy_power(opp.freq)),
                 how: PLAIN,
                 opps: i + 1,
@@ -534,8 +623,16 @@ impl Domain {
             request: None,
             chosen: None,
             tells_requests: false,
-            capped_to: None,
+            busy: 0,
+            idle_since: 0,
+            looked: 0,
+            asked: true,
+            caps: [None; Limit::ALL.len()],
+            boosts,
+            full,
+            highest: of_full(highest, full),
             freq_state: State::LowFrequency,
+            none_bigger: None,
         }
     }
 
@@ -565,9 +662,11 @@ impl Domain {
         let at = opps.partition_point(|s| s.freq < freq).min(self.nr_opps - 1);
         let alone = own.map_or(plain, |w| share(1024, KHz(w.speed_ppm[at]), KHz(1_000_000)));
         let power_uw = uw(self.of.power_of_work(freq, kind));
+        let speed = if how.irq { 0 } else { self.work.beside(alone, how.threads) };
         let slot = Slot {
             freq,
-            speed: if how.irq { 0 } else { self.work.beside(alone, how.threads) },
+            speed,
+            share: of_full(speed, self.full),
             alone,
             // No less than 1: 0 would be unknown.
             power_uw: power_uw / u64::from(how.busy.max(1)) + u64::from(power_uw == 1),
@@ -583,34 +682,72 @@ impl Domain {
     /// What running below the highest frequency is to be charged to: the last request
     /// explains the present frequency, unless it wants a higher one that is still to come.
     ///
-    /// A refusal by the rate limit is the cause only if more was wanted: the recorded util
-    /// (headroom included) exceeds what the present frequency gives. A governor that refuses
-    /// before it looks at the util records 0 there; that counts as the rate limit, too.
+    /// A refusal by the rate limit, or a cap, is the cause only if more was wanted: the recorded util
+    /// (headroom included) reaches what the present frequency gives. A governor that refuses
+    /// before it looks at the util records 0 there; that counts, too.
     /// "Unchanged" leaves the reason of the frequency it does not change.
     fn freq_state(&self) -> State {
         if !self.tells_requests {
             return State::LowFrequency;
         }
         let now = &self.slots[self.now];
-        let at_lowest = now.freq <= self.slots[0].freq;
-        let settled = match self.chosen {
-            Some(Why::UclampMax | Why::Fixed) => State::HeldDown,
-            _ if at_lowest => State::LowestOpp,
-            _ => State::OppClimb,
-        };
         let Some((freq, util, why)) = self.request else {
-            return settled;
+            return self.settled();
         };
-        let wants_more = util.0 == 0 || util.0.saturating_mul(UNIT) > now.speed;
-        let capped = self.capped_to.is_some_and(|max| now.freq >= max);
-        match why {
+        let at_least = |speed: u64| util.0 == 0 || util.0.saturating_mul(UNIT) > speed;
+        match (why, self.cap_at(now.freq)) {
+            (_, Some(cap)) if freq > now.freq => cap,
             _ if freq > now.freq => State::Transition,
-            Why::InProgress => State::Transition,
-            _ if capped && wants_more => State::Cooled,
-            Why::RateLimited if wants_more => State::RateLimited,
-            _ => settled,
+            (Why::InProgress, _) => State::Transition,
+            (Why::Fixed, _) => self.settled(),
+            // All of a CPU whose capacity goes down with its cap.
+            (_, Some(cap)) if at_least(now.speed.saturating_sub(UNIT)) => cap,
+            (Why::RateLimited, _) if at_least(now.speed) => State::RateLimited,
+            _ => self.settled(),
         }
     }
+
+    /// Who lets it go no faster than `freq`.
+    fn cap_at(&self, freq: KHz) -> Option<State> {
+        self.lowest_cap().filter(|(max, _)| freq >= *max).map(|(_, by)| by)
+    }
+
+    /// The lowest cap of all, and whose it is.
+    fn lowest_cap(&self) -> Option<(KHz, State)> {
+        let caps = Limit::ALL.into_iter().filter_map(|by| Some((self.caps[by as usize]?, by)));
+        let (max, by) = caps.min()?;
+        let state = match by {
+            Limit::Hardware => State::HwCapped,
+            Limit::Heat => State::Cooled,
+            Limit::Firmware => State::FirmwareCapped,
+            Limit::Budget => State::PowerCapped,
+            Limit::User => State::UserCapped,
+        };
+        Some((max, state))
+    }
+
+    /// Why it asked for no more.
+    fn settled(&self) -> State {
+        let now = self.slots[self.now].freq;
+        match self.chosen {
+            Some(Why::Fixed) => State::FixedGovernor,
+            _ if self.boosts && now >= self.of.freq_max() => State::BoostNotAsked,
+            _ if !self.asked => State::LastAsked,
+            Some(Why::UclampMax) => State::UclampMax,
+            Some(Why::NotInvariant) => State::NotInvariant,
+            _ if now <= self.slots[0].freq => State::LowestOpp,
+            _ => State::OppClimb,
+        }
+    }
+}
+
+/// What of `full` a speed is, on the scale of [`ONE`], at most that. Rounding: to nearest.
+fn of_full(speed: u64, full: u64) -> u64 {
+    if full == ONE {
+        return speed.min(ONE);
+    }
+    let (speed, full) = (u128::from(speed), u128::from(full));
+    ((speed * u128::from(ONE) + full / 2) / full).min(u128::from(ONE)) as u64
 }
 
 impl Work {

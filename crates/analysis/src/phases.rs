@@ -312,6 +312,7 @@ mod tests {
                 longer_ms: 0.0,
                 debt_ms: phase_us as f64,
                 debt_capped_ms: 0.0,
+                debt_affinity_ms: 0.0,
             }),
             reach: vec![Reach { what: Level::Util(450), after_ms: level }],
             perf_10_90_ms: None,

@@ -316,6 +316,8 @@ pub struct Burst {
     pub debt_ms: f64,
     /// ∫(s_max − s) dt over [t0, t1].
     pub debt_capped_ms: f64,
+    /// What of `debt_ms` its affinity alone forbids.
+    pub debt_affinity_ms: f64,
 }
 
 /// What ended the time to full speed.

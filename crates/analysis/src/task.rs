@@ -9,7 +9,7 @@
 //! sleep would have been is not known.
 
 use crate::figures::{Figures, Levels, Piece, Sums};
-use crate::lost::{ONE, Place};
+use crate::lost::{Most, ONE, Place, State};
 use crate::machine::{Machine, ms};
 use crate::result::{Burst, EndedBy, Migration, Reservation, Throttled};
 use crate::stretch::{Position, Watch};
@@ -38,8 +38,7 @@ pub(crate) struct Task {
     pub(crate) comm: String,
     pub(crate) doing: Doing,
     pub(crate) cpu: CpuId,
-    /// On the scale of [`ONE`](crate::lost::ONE).
-    pub(crate) s_max: u64,
+    pub(crate) most: Most,
     pub(crate) bursts: u32,
     /// Its group among [`Groups`](crate::latency::Groups).
     pub(crate) group: usize,
@@ -47,6 +46,8 @@ pub(crate) struct Task {
     pub(crate) policies: Vec<Policy>,
     /// The period of its reservation, while it is a deadline task.
     period: Option<u64>,
+    /// What waiting for a CPU is lost in while it is not throttled.
+    pub(crate) waits: State,
     /// Its reservation is used up; how often it was, and how long it waited for the next.
     throttled: bool,
     throttles: u32,
@@ -108,7 +109,7 @@ impl Task {
         comm: &str,
         cpu: CpuId,
         now: u64,
-        s_max: u64,
+        most: Most,
         curves: bool,
     ) -> Task {
         let mut present = Box::new(Figures::default());
@@ -121,11 +122,12 @@ impl Task {
             comm: comm.to_owned(),
             doing: Doing::Waits,
             cpu,
-            s_max,
+            most,
             bursts: 1,
             group: 0,
             policies: Vec::new(),
             period: None,
+            waits: State::WaitingForCpu,
             throttled: false,
             throttles: 0,
             throttled_ns: 0,
@@ -198,7 +200,16 @@ impl Task {
         }
         let speed = place.map_or(0, |place| place.speed);
         self.longer += u128::from(dt) * u128::from(ONE.saturating_sub(speed));
-        let piece = Piece { from, dt, place, util: self.util, s_max: self.s_max, tick };
+        let piece = Piece {
+            from,
+            dt,
+            place,
+            util: self.util,
+            most: self.most,
+            waits: if self.throttled { State::Throttled } else { self.waits },
+            reserved: self.period.is_some(),
+            tick,
+        };
         self.present.add_to_burst(&piece);
         if let Some(watch) = &mut self.watch {
             watch.add(&piece);

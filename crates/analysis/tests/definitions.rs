@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Limit, SwitchOut, TraceSink, Why};
 
 // ---- bursts ----
 
@@ -233,14 +233,15 @@ fn ninety_nine_percent() {
 /// Bound to the little cluster: full speed is 0.5, the other half is nobody's fault.
 #[test]
 fn bound_to_small_cpus() {
-    let t = Trace::new().freq(0, 500).new_task(T, 0, 512).run(0, T).at(4 * MS).freq(0, 1000);
-    let r = t.at(10 * MS).end();
+    let limits = Event::SpeedLimits { task: T, affinity: Util(512), clamped: Util(512) };
+    let t = Trace::new().freq(0, 500).new_task(T, 0, 512).event(limits).run(0, T);
+    let r = t.at(4 * MS).freq(0, 1000).at(10 * MS).end();
     let (t, b) = first(&r);
     assert_eq!(b.ended_by, EndedBy::FullSpeed);
     close(b.t1_ms, 4.0);
     close(b.debt_ms, 3.0);
     close(b.debt_capped_ms, 1.0);
-    assert_eq!(lost(t), [("capped", 2.0), ("lowest_opp", 1.0)]);
+    assert_eq!(lost(t), [("affinity", 2.0), ("lowest_opp", 1.0)]);
 }
 
 /// s_max is given in whole units: 341 means the OPP of 333 MHz·1024/1000 = 340.99.
@@ -261,12 +262,13 @@ fn s_max_is_the_speed_of_the_opp_it_was_rounded_from() {
 /// uclamp_max keeps it at 0.25, but on a shared CPU it gets 0.5: s_max − s is negative there.
 #[test]
 fn faster_than_s_max() {
-    let t = Trace::new().freq(0, 1000).new_task(T, 0, 256).run(0, T).at(MS / 2).preempt(0, T);
-    let r = t.at(2 * MS).end();
+    let limits = Event::SpeedLimits { task: T, affinity: Util(1024), clamped: Util(256) };
+    let t = Trace::new().freq(0, 1000).new_task(T, 0, 256).event(limits).run(0, T);
+    let r = t.at(MS / 2).preempt(0, T).at(2 * MS).end();
     let (t, b) = first(&r);
     close(b.debt_ms, 0.25 + 1.5);
     close(b.debt_capped_ms, -0.125 + 1.5 * 0.25);
-    assert_eq!(lost(t), [("capped", 0.25 + 1.5 * 0.75), ("waiting_for_cpu", 1.5 * 0.25)]);
+    assert_eq!(lost(t), [("uclamp_max", 0.25 + 1.5 * 0.75), ("waiting_for_cpu", 1.5 * 0.25)]);
 }
 
 #[test]
@@ -302,13 +304,14 @@ fn every_state_of_the_debt() {
     close(b.debt_ms, 1.0 + 3.0 * 0.75 + 0.5 + 0.75 + 0.5 + 0.5 + 0.5);
     let wanted = [
         ("little_cpu", 1.5),
-        ("waiting_for_cpu", 1.0),
+        ("idle_exit", 1.0),
         ("waiting_for_misfit", 1.0),
         ("lowest_opp", 0.75),
-        ("held_down", 0.75),
         ("opp_climb", 0.5),
+        ("fixed_governor", 0.5),
         ("rate_limited", 0.25),
         ("transition", 0.25),
+        ("uclamp_max", 0.25),
     ];
     assert_eq!(lost(t), wanted);
 }
@@ -336,7 +339,9 @@ fn what_cooling_takes_is_lost_to_it() {
         lost(first(&r).0).last().unwrap().0.to_owned()
     };
     assert_eq!(run(257, 500), "cooled");
-    assert_eq!(run(256, 500), "lowest_opp");
+    // All that a CPU has whose capacity goes down with its cap, which is a whole number.
+    assert_eq!(run(256, 500), "cooled");
+    assert_eq!(run(255, 500), "lowest_opp");
     assert_eq!(run(257, 1000), "rate_limited", "a cap that is above it");
     // It ends with the cap, and begins without another request.
     let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T).refused(0, 400, 500);
@@ -344,6 +349,53 @@ fn what_cooling_takes_is_lost_to_it() {
     let all = lost(first(&r).0);
     let of = |state| all.iter().find(|(name, _)| *name == state).expect("lost").1;
     close(of("rate_limited"), 3.0 * of("cooled"));
+}
+
+/// The lowest cap is to blame; the hardware's also where more was asked for, and a cap that leaves no bigger CPU also for that.
+#[test]
+fn every_cap_has_its_own_name() {
+    let of = |t: Trace| -> Vec<(String, f64)> {
+        let r = t.at(4 * MS).end();
+        lost(first(&r).0).into_iter().map(|(state, ms)| (state.to_string(), ms)).collect()
+    };
+    let is = |found: Vec<(String, f64)>, wanted: &[(&str, f64)]| {
+        let wanted: Vec<_> = wanted.iter().map(|(state, ms)| (state.to_string(), *ms)).collect();
+        assert_eq!(found, wanted);
+    };
+    let little = || Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T);
+    for (by, name) in [
+        (Limit::Hardware, "hw_capped"),
+        (Limit::Heat, "cooled"),
+        (Limit::Firmware, "firmware_capped"),
+        (Limit::Budget, "power_capped"),
+        (Limit::User, "user_capped"),
+    ] {
+        let asked = little().request(0, 1000, Why::Util).capped(0, by, 500);
+        is(of(asked), &[("little_cpu", 2.0), (name, 1.0)]);
+        let refused = little().capped(0, by, 500).refused(0, 500, 500);
+        is(of(refused), &[("little_cpu", 2.0), (name, 1.0)]);
+        // 512 of capacity are not 5 % more than what the little has.
+        let nowhere = little().freq(0, 1000).capped(2, by, 1000).misfit(0, Some(T));
+        is(of(nowhere), &[(name, 2.0)]);
+        let somewhere = little().freq(0, 1000).capped(2, by, 1500).misfit(0, Some(T));
+        is(of(somewhere), &[("waiting_for_misfit", 2.0)]);
+    }
+    let two = little().capped(0, Limit::User, 500).capped(0, Limit::Firmware, 700);
+    assert_eq!(of(two.request(0, 1000, Why::Util))[1].0, "user_capped");
+}
+
+/// Until a governor looks again, an idle CPU's frequency is the one last asked for; a nap of less than a tick is none.
+#[test]
+fn what_was_last_asked_for_before_a_sleep_has_a_name() {
+    let of = |nap: u64, looks: bool| {
+        let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T);
+        let t = t.request(0, 500, Why::Util).at(MS).sleep(0, T).at(MS + nap).wake(T, 0);
+        let t = if looks { t.request(0, 500, Why::Unchanged) } else { t };
+        let r = t.run(0, T).at(9 * MS + nap).end();
+        lost(first(&r).0).into_iter().find(|(state, _)| *state == "last_asked").map(|(_, ms)| ms)
+    };
+    assert_eq!(of(2 * MS, false), Some(2.0));
+    assert_eq!((of(2 * MS, true), of(MS / 2, false)), (None, None));
 }
 
 /// What follows a decision and changes nothing does not change its reason either.
@@ -355,8 +407,9 @@ fn unchanged_leaves_the_reason() {
         let r = t.at(4 * MS).end();
         lost(first(&r).0).last().unwrap().0.to_owned()
     };
-    assert_eq!(run(Why::Fixed), "held_down");
-    assert_eq!(run(Why::UclampMax), "held_down");
+    assert_eq!(run(Why::Fixed), "fixed_governor");
+    assert_eq!(run(Why::UclampMax), "uclamp_max");
+    assert_eq!(run(Why::NotInvariant), "not_invariant");
     assert_eq!(run(Why::Util), "lowest_opp");
     assert_eq!(run(Why::RateLimited), "lowest_opp");
 }

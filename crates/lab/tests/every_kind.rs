@@ -133,7 +133,7 @@ fn every_kind_is_explained() {
                 );
                 // Before 4.20 nothing but EAS knew that CPUs differ: that a task is on a small one is no cause's fault.
                 let unequal =
-                    found.causes.iter().find(|c| c.cause == "margin").expect("one of nine").acts;
+                    found.causes.iter().find(|c| c.cause == "margin").expect("one of them").acts;
                 let equal = ["rpi4", "hikey620", "server64", "laptop4"].contains(&platform);
                 // Without all of them a burst is at full speed at once, but for what the real-time task takes: 0.3 ms
                 // every 9 ms, of whichever CPU.

@@ -41,8 +41,9 @@ fn json_has_the_documented_keys_in_order() {
     assert_eq!(keys(&task["burst"]), documented("A burst"));
     assert_eq!(keys(&task["reach"][0]), ["signal", "level", "after_ms"]);
     let states = document.split("**States**").nth(1).unwrap();
-    for (state, _) in risetime_analysis::LOST_STATES {
-        assert!(states.contains(&format!("`{state}`")), "{state} is not documented");
+    for (state, sentence) in risetime_analysis::LOST_STATES {
+        let row = format!("| `{state}` | {sentence} |");
+        assert!(states.contains(&row), "not in docs/json.md: {row}");
     }
 }
 

@@ -529,6 +529,7 @@ fn any_burst() -> impl Strategy<Value = Burst> {
             longer_ms: two.1,
             debt_ms,
             debt_capped_ms,
+            debt_affinity_ms: 0.0,
         },
     )
 }

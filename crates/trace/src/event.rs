@@ -35,6 +35,16 @@ pub enum Event<'a> {
         /// The most speed that it may ever have, of 1024.
         max_speed: Util,
     },
+    /// What its affinity alone leaves the task, and affinity and `uclamp_max` together: what is below that in its most
+    /// speed is user space's limit on the frequency. Not told where neither takes anything.
+    SpeedLimits {
+        /// The task.
+        task: TaskId,
+        /// By its affinity, of 1024; more where boost OPPs are allowed.
+        affinity: Util,
+        /// By its affinity and `uclamp_max`, likewise.
+        clamped: Util,
+    },
     /// The task is under another policy than SCHED_OTHER from its creation, or under another one
     /// than before from now on.
     Policy {
@@ -279,6 +289,15 @@ pub enum Event<'a> {
         /// `policy->max`.
         max: KHz,
     },
+    /// Somebody lets `cpu`'s domain go no faster than this from now on.
+    Capped {
+        /// First CPU of the domain.
+        cpu: CpuId,
+        /// Who.
+        by: Limit,
+        /// The highest OPP that is left; `None`: all, from now on.
+        max: Option<KHz>,
+    },
     // What tasks are, told where somebody wants to see it ([`Hears::Attributes`](crate::Hears)).
     /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`); also told with a
     /// kernel's decisions.
@@ -487,6 +506,27 @@ pub struct FreqLook {
     pub chosen: Option<KHz>,
 }
 
+/// Who caps a domain's frequency while the machine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// The hardware itself, whatever it is asked for.
+    Hardware,
+    /// A thermal zone, by its cooling device.
+    Heat,
+    /// Firmware, by a request of its driver.
+    Firmware,
+    /// A power budget.
+    Budget,
+    /// User space, by `scaling_max_freq`.
+    User,
+}
+
+impl Limit {
+    /// All of them, in their order.
+    pub const ALL: [Limit; 5] =
+        [Limit::Hardware, Limit::Heat, Limit::Firmware, Limit::Budget, Limit::User];
+}
+
 /// What a CPU does for which tasks are looked for (`enum cpu_idle_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleType {
@@ -627,6 +667,11 @@ pub enum Why {
     UclampMin,
     /// Held down by `uclamp_max`.
     UclampMax,
+    /// Raised to the bandwidth that deadline tasks, or servers, are promised.
+    DlBandwidth,
+    /// As far as it goes in one step from the frequency of the moment, which util is taken to be a share of: it is not
+    /// frequency-invariant.
+    NotInvariant,
     /// Raised by the iowait boost.
     IowaitBoost,
     /// Raised because tasks wait (RFC 00/16, patch 13).
@@ -679,6 +724,8 @@ impl Why {
             Why::InProgress => "in_progress",
             Why::UclampMin => "uclamp_min",
             Why::UclampMax => "uclamp_max",
+            Why::DlBandwidth => "dl_bandwidth",
+            Why::NotInvariant => "not_invariant",
             Why::IowaitBoost => "iowait_boost",
             Why::Waiting => "waiting",
             Why::Decaying => "decaying",

@@ -16,7 +16,9 @@ pub mod write;
 
 pub use beside::beside;
 pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
-pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, QuotaStat, SwitchOut, Why};
+pub use event::{
+    Event, FreqLook, IdleType, LastSleep, Limit, MenuSelect, QuotaStat, SwitchOut, Why,
+};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, RqMemory, Signal};
 pub use memory::Memory;
 pub use sink::{Hears, Tee, TraceSink};

@@ -187,6 +187,10 @@ impl TraceSink for Memory {
             Event::CpuFrequencyLimits { cpu, min, max } => {
                 Event::CpuFrequencyLimits { cpu, min, max }
             }
+            Event::Capped { cpu, by, max } => Event::Capped { cpu, by, max },
+            Event::SpeedLimits { task, affinity, clamped } => {
+                Event::SpeedLimits { task, affinity, clamped }
+            }
             Event::Cooling { cpu, max, zone } => Event::Cooling { cpu, max, zone },
             Event::Stolen { cpu, span } => Event::Stolen { cpu, span },
             Event::Due { task, ago } => Event::Due { task, ago },

@@ -724,6 +724,7 @@ impl Pour<'_> {
             let known = user.is_some();
             let comm = user.as_deref().unwrap_or(comm);
             self.emit(Event::TaskNew { task, comm, user: known, cpu, why, max_speed });
+            self.tell_limits(task, false);
             let entity = self.decisions.as_mut().and_then(|d| d.known(pid, task));
             entity.into_iter().for_each(|event| self.emit(event));
         }
@@ -871,11 +872,24 @@ impl Pour<'_> {
         };
         let id = TaskId(task as u32);
         self.emit(Event::Phase { task: id, index: index as u32, name: &phase.name });
-        let before = self.limits[task].max_speed(self.platform);
+        let before = self.limits[task].clone();
         self.limits[task].take(&phase.attr);
         let max_speed = self.limits[task].max_speed(self.platform);
-        if max_speed != before {
+        if max_speed != before.max_speed(self.platform) {
             self.emit(Event::MaxSpeed { task: id, max_speed });
+        }
+        let told = before.speed_limits(self.platform);
+        if told != self.limits[task].speed_limits(self.platform) {
+            self.tell_limits(id, true);
+        }
+    }
+
+    /// What takes speed from a task; `anew`: whatever that is.
+    fn tell_limits(&mut self, task: TaskId, anew: bool) {
+        let Some(limits) = self.limits.get(task.index()) else { return };
+        let (affinity, clamped) = limits.speed_limits(self.platform);
+        if anew || (affinity, clamped) != (Util(1024), Util(1024)) {
+            self.emit(Event::SpeedLimits { task, affinity, clamped });
         }
     }
 }

@@ -460,16 +460,24 @@ pub(crate) struct Limits {
     uclamp_max: Util,
     /// By frequency domain: its highest frequency under this job.
     max_freq: Vec<KHz>,
+    /// Boost OPPs may be used.
+    boosts: bool,
 }
 
 impl Limits {
     /// At creation.
     pub(crate) fn new(platform: &Platform, job: &Job, attr: &Attr) -> Limits {
-        let max_freq = |d: &Domain| frequency_limits(job, d).1;
+        let boosts =
+            job.set.iter().any(|(path, on)| *path == format!("{CPUFREQ}/boost") && on == "1");
+        let max_freq = |d: &Domain| match frequency_limits(job, d).1 {
+            max if boosts && max == d.freq_max() => d.freq_boost(),
+            max => max,
+        };
         let mut l = Limits {
             cpus: platform.cpus().map(|c| c.0).collect(),
             uclamp_max: Util(1024),
             max_freq: platform.domains.iter().map(max_freq).collect(),
+            boosts,
         };
         l.take(attr);
         l
@@ -483,11 +491,29 @@ impl Limits {
     }
     /// The largest speed: of the CPUs allowed, at the first OPP that gives the clamp.
     pub(crate) fn max_speed(&self, platform: &Platform) -> Util {
+        self.best(platform, self.uclamp_max, |domain, _| self.max_freq[domain])
+    }
+    /// What its affinity leaves of that, and its affinity and `uclamp_max` together.
+    pub(crate) fn speed_limits(&self, platform: &Platform) -> (Util, Util) {
+        let highest = |_, d: &Domain| if self.boosts { d.freq_boost() } else { d.freq_max() };
+        (
+            self.best(platform, Util(u64::MAX), highest),
+            self.best(platform, self.uclamp_max, highest),
+        )
+    }
+    fn best(
+        &self,
+        platform: &Platform,
+        clamp: Util,
+        limit: impl Fn(usize, &Domain) -> KHz,
+    ) -> Util {
+        // A clamp of 1024 is none: it forbids no boost OPP.
+        let clamp = if clamp >= Util(1024) { Util(u64::MAX) } else { clamp };
         let best = |cpu: &u32| {
             let domain = platform.domain_of(CpuId(*cpu))?;
-            let (d, max) = (&platform.domains[domain], self.max_freq[domain]);
+            let d = &platform.domains[domain];
             let freqs = d.opps.iter().map(|o| o.freq);
-            Some(platform::max_speed(d.capacity, d.freq_max(), freqs, max, self.uclamp_max))
+            Some(platform::max_speed(d.capacity, d.freq_max(), freqs, limit(domain, d), clamp))
         };
         self.cpus.iter().filter_map(best).max().unwrap_or(Util(0))
     }

@@ -227,6 +227,7 @@ impl<'a> Reasons<'a> {
             let wanted = map_util_perf(eff.util);
             let perf = perf_within(wanted, eff.min, eff.max);
             let why = match perf {
+                _ if perf > wanted && rq.cpu_bw_dl() >= perf => Why::DlBandwidth,
                 _ if perf > wanted => Why::UclampMin,
                 _ if perf < wanted && perf < Util(p.capacity.0) => Why::UclampMax,
                 _ => Why::Util,

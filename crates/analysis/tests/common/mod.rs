@@ -13,7 +13,7 @@
 use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
-use risetime_trace::{Event, Header, Origin, Signal, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Limit, Origin, Signal, SwitchOut, TraceSink, Why};
 use std::sync::{Arc, Mutex};
 
 pub(crate) const US: u64 = 1_000;
@@ -190,7 +190,11 @@ impl Trace {
     pub(crate) fn cooling(self, cpu: u32, mhz: u64) -> Trace {
         let (cpu, max) = (CpuId(cpu), KHz(mhz * 1000));
         let limits = Event::CpuFrequencyLimits { cpu, min: KHz(0), max };
-        self.event(limits).event(Event::Cooling { cpu, max, zone: 0 })
+        let capped = self.capped(cpu.0, Limit::Heat, mhz);
+        capped.event(limits).event(Event::Cooling { cpu, max, zone: 0 })
+    }
+    pub(crate) fn capped(self, cpu: u32, by: Limit, mhz: u64) -> Trace {
+        self.event(Event::Capped { cpu: CpuId(cpu), by, max: Some(KHz(mhz * 1000)) })
     }
     pub(crate) fn misfit(self, cpu: u32, task: Option<TaskId>) -> Trace {
         self.event(Event::Misfit { cpu: CpuId(cpu), task })

@@ -31,6 +31,7 @@ fn explanation(e: &Explanation) -> Value {
         key: value,
         "debt_ms": round3(e.about.ms()),
         "causes": e.causes.iter().map(cause).collect::<Vec<_>>(),
+        "affinity_ms": round3(e.affinity_ms),
         "unexplained_ms": round3(e.unexplained_ms),
         "simulations": e.runs,
         "notes": e.notes,
@@ -82,6 +83,7 @@ fn summary(all: &[Explanation]) -> Value {
         "phases_us": all.iter().map(|e| super::us(e.phase)).collect::<Vec<_>>(),
         "debt_ms": over(&|e| e.about.ms()),
         "causes": causes.iter().enumerate().map(cause).collect::<Vec<_>>(),
+        "affinity_ms": over(&|e| e.affinity_ms),
         "unexplained_ms": over(&|e| e.unexplained_ms),
     })
 }

@@ -1,7 +1,7 @@
 //! What a burst lost, a bar a cause.
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
-use crate::text::rest;
+use crate::text::{AFFINITY, rest};
 use crate::words::{self, one};
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::explain::{About, Explanation};
@@ -15,6 +15,7 @@ pub fn causes(all: &[Explanation]) -> Chart {
     let mut rows: Vec<(&str, Estimate)> =
         acting.filter_map(|(i, c)| Some((c.label, over(&|e| e.causes[i].ms)?))).collect();
     rows.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
+    rows.extend(over(&|e| e.affinity_ms).filter(|ms| ms.median >= 0.05).map(|ms| (AFFINITY, ms)));
     rows.extend(over(&|e| e.unexplained_ms).map(|ms| (rest(&first.about), ms)));
     rows.reverse();
     let names = rows.iter().map(|r| r.0.to_string()).collect();

@@ -141,12 +141,18 @@ fn rows(all: &[Explanation]) -> Vec<Row> {
     };
     let mut rows: Vec<Row> = causes.map(row).collect();
     rows.sort_by(|a, b| b.part.total_cmp(&a.part));
-    let share = over(all, &|e| e.unexplained_ms);
-    let part = part(&share);
-    let label = rest(&all[0].about);
-    rows.push(Row { label, cause: None, share, saves: None, alone: None, error: None, part });
+    let affinity = (AFFINITY, over(all, &|e| e.affinity_ms));
+    let affinity = Some(affinity).filter(|(_, s)| s.max.is_some_and(|ms| ms >= 0.05));
+    let rest = (rest(&all[0].about), over(all, &|e| e.unexplained_ms));
+    for (label, share) in affinity.into_iter().chain([rest]) {
+        let part = part(&share);
+        rows.push(Row { label, cause: None, share, saves: None, alone: None, error: None, part });
+    }
     rows
 }
+
+/// What no cause's absence gives back.
+pub(crate) const AFFINITY: &str = "what affinity forbids";
 
 /// What is left without any of the causes.
 pub(crate) fn rest(about: &About) -> &'static str {
@@ -216,7 +222,7 @@ fn legend(page: &mut Page<'_>, all: &[Explanation], (rows, idle): (&[Row], &[Row
         page.paragraph(0, Ink::Dim, &format!("No part in it (0.0): {}.", labels.join(", ")));
     }
     if !absent.is_empty() {
-        page.paragraph(0, Ink::Dim, &format!("Cannot act here: {}.", absent.join(", ")));
+        page.paragraph(0, Ink::Dim, &format!("Cannot act here, or do not: {}.", absent.join(", ")));
     }
     let n: u64 = all.iter().map(|e| u64::from(e.runs)).sum();
     let drawn = rows.iter().any(|r| r.error.is_some());

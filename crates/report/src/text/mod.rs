@@ -33,7 +33,7 @@ pub use demo::{Demo, Next, Published, demo};
 pub use deploy::{deploy_plan, deploy_server};
 pub use deploy_optimised::{Optimised, Proof, deploy_optimised};
 pub use explain::explain;
-pub(crate) use explain::rest;
+pub(crate) use explain::{AFFINITY, rest};
 pub use history::{bisected, history};
 pub use jobs::late_jobs;
 pub(crate) use jobs::sentence as sentence_of_jobs;

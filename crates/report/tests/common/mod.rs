@@ -222,6 +222,7 @@ impl Machine {
             longer_ms: self.debt + 1.5,
             debt_ms: self.debt,
             debt_capped_ms: self.debt,
+            debt_affinity_ms: 0.0,
         };
         let mut settings = Settings::default();
         settings.0.insert("governor".into(), Value::Name("schedutil".into()));
@@ -524,6 +525,7 @@ pub(crate) fn explanation(phase: u64) -> explain::Explanation {
         comm: run.tasks[0].comm.clone(),
         about: explain::About::Burst(burst),
         causes,
+        affinity_ms: 0.0,
         unexplained_ms: burst.debt_ms * 0.01,
         runs: 16,
         notes: Vec::new(),

@@ -173,6 +173,7 @@ impl Kernel<'_> {
         let comm = m.task(task).comm.clone();
         let why = placed.why;
         self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
+        self.rq(cpu).tell_speed_limits(task);
         if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
             self.rq(cpu).emit_policy(task);
         }
@@ -679,12 +680,30 @@ impl Rq<'_, '_> {
         } else if same {
             return;
         }
+        self.tell_max_speed(task);
+    }
+
+    /// Tells what a task may get at most, where that is new.
+    pub(crate) fn tell_max_speed(&mut self, task: TaskId) {
         let max_speed = self.m().max_speed(task);
-        if max_speed != self.m().task(task).max_speed {
-            self.t(task).max_speed = max_speed;
-            if self.m().task(task).state != State::New {
-                self.emit(Event::MaxSpeed { task, max_speed });
-            }
+        let new = std::mem::replace(&mut self.t(task).max_speed, max_speed) != max_speed;
+        // Its creation tells it.
+        if self.m().task(task).state == State::New {
+            return;
+        }
+        if new {
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
+        self.tell_speed_limits(task);
+    }
+
+    /// Tells what takes speed from a task, where that is new.
+    pub(crate) fn tell_speed_limits(&mut self, task: TaskId) {
+        let (limits, full) = (self.m().speed_limits(task), self.m().full_speed());
+        let limits = Some(limits).filter(|limits| *limits != (full, full));
+        if std::mem::replace(&mut self.t(task).speed_limits, limits) != limits {
+            let (affinity, clamped) = limits.unwrap_or((full, full));
+            self.emit(Event::SpeedLimits { task, affinity, clamped });
         }
     }
 

@@ -71,6 +71,7 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
         recent_used_cpu: CpuId(0),
         wakees: Wakees::default(),
         max_speed: Util(0),
+        speed_limits: None,
         timers_from: None,
         begins_in: Span(0),
         binds_itself: None,

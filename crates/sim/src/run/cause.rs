@@ -11,17 +11,21 @@
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
 use crate::kernel::governor::{self, Works};
+use crate::kernel::pressure;
 use crate::kernel::pressure::thermal::is_on;
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
-use crate::state::hooks::{Answer, Hooks, Point, Step, TaskSignals};
-use crate::state::machine::{Machine, State};
+use crate::state::costs::FULL;
+use crate::state::hooks::{Answer, Busy, Hooks, Point, Step, TaskSignals};
+use crate::state::machine::{FreqDomain, Machine, State};
+use crate::time::cost;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::fits::{Fit, util_fits_cpu};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
 use risetime_kernel::units::{Capacity, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::settings::Value;
+use risetime_model::workload::{Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::Why;
 use std::sync::Arc;
@@ -33,7 +37,8 @@ pub enum Cause {
     /// has one of the workload's tasks to run, too. (Its signals are tracked and traced as ever.)
     PeltRamp,
     /// Invariance dilation. Absent: the PELT clock runs in plain time at any capacity and
-    /// frequency.
+    /// frequency; and where util is not frequency-invariant, schedutil takes it for a share of the highest frequency, not of
+    /// the present one.
     Invariance,
     /// The rate limit. Absent: schedutil may change the frequency whenever it looks, and a governor that samples looks
     /// at every update of util, wakeup and tick. (What the response-time series derives from `rate_limit_us`, the
@@ -43,8 +48,8 @@ pub enum Cause {
     /// the hardware follows at once.
     Transition,
     /// From util to an OPP: headroom, rounding, and that a frequency is asked for that goes with
-    /// util at all. Absent: a CPU that has one of the workload's tasks to run asks for its highest
-    /// OPP, within the clamps, when the governor looks.
+    /// util at all. Absent: a CPU that has one of the workload's tasks to run, other than a deadline task, asks for its
+    /// highest OPP, within the clamps, when the governor looks.
     Opp,
     /// The migration margin. Absent: a task does not fit a CPU smaller than the biggest that its
     /// affinity and `uclamp_max` allow, whatever its util.
@@ -53,7 +58,7 @@ pub enum Cause {
     /// to the smallest idle CPU that is bigger and fits, else to the biggest idle one.
     Pull,
     /// Queueing. Absent: the task in question has the CPU whenever it is runnable, also a bigger
-    /// one that it is pulled to; leaving an idle state takes no time.
+    /// one that it is pulled to.
     Queueing,
     /// Clamps. Absent: no task asks for any, no group limits them, and real-time tasks have the
     /// kernel's default. (A task's s_max, which says what full speed is, stays that of
@@ -61,6 +66,29 @@ pub enum Cause {
     Clamps,
     /// Heat. Absent: the platform has no thermal zones.
     Heat,
+    /// Leaving an idle state. Absent: it takes no time.
+    IdleExit,
+    /// A deadline task's frequency goes with what such tasks have reserved. Absent: the governor looks when one of the
+    /// workload's deadline tasks comes to a CPU, and wants its highest OPP while that belongs there, asleep or awake.
+    Reservation,
+    /// Used up quotas of groups, reservations of deadline tasks, and time of real-time tasks (before 6.12). Absent:
+    /// whoever has used them up goes on.
+    Throttling,
+    /// Busy hardware threads of the same core. Absent: a thread is as fast beside them as alone.
+    Smt,
+    /// What the kernel takes for itself: switches, wakeups, ticks, interrupts, cold caches. Absent: they take no time.
+    Overhead,
+    /// Boost OPPs that are allowed and not asked for. Absent: who asks for the highest ordinary OPP gets the highest of all.
+    Boost,
+    /// User space's limits on the frequency (`scaling_max_freq`), from the start or later. Absent: there are none. (A task's
+    /// s_max stays what it is, as above.)
+    UserCap,
+    /// A cap of firmware's. Absent: there is none.
+    FirmwareCap,
+    /// A power budget. Absent: there is none.
+    PowerBudget,
+    /// A cap of the hardware's. Absent: there is none.
+    HwCap,
 }
 
 /// A cause with its names.
@@ -85,15 +113,17 @@ const fn known(
     Known { cause, name, label, about }
 }
 
-/// All of them, in the order of the signal's way: from what a task does to the CPU that it gets.
+/// All of them, in the order of the signal's way: from what a task does to the CPU that it gets, and what limits that.
 #[rustfmt::skip]
-pub const CAUSES: [Known; 10] = [
+pub const CAUSES: [Known; 20] = [
     known(Cause::PeltRamp, "pelt_ramp", "PELT's own ramp",
         "util has to climb before anybody knows"),
     known(Cause::Invariance, "invariance", "invariance dilation",
         "util climbs slower on a small CPU and at a low frequency"),
     known(Cause::Opp, "opp", "OPP rounding and headroom",
         "the frequency goes with util, by headroom and rounded to an OPP, and is not the highest"),
+    known(Cause::Reservation, "reservation", "reserved bandwidth",
+        "a deadline task's frequency goes with what such tasks have reserved (GRUB-PA)"),
     known(Cause::RateLimit, "rate_limit", "rate limit",
         "the frequency may not change again so soon"),
     known(Cause::Transition, "transition", "transition and kthread",
@@ -103,11 +133,29 @@ pub const CAUSES: [Known; 10] = [
     known(Cause::Pull, "pull", "waiting for the pull",
         "a task that does not fit waits until a bigger CPU pulls it"),
     known(Cause::Queueing, "queueing", "queueing",
-        "another task has the CPU, or the CPU is leaving an idle state"),
+        "another task has the CPU"),
+    known(Cause::Throttling, "throttling", "throttling",
+        "a group's quota, a reservation, or real-time tasks' time is used up"),
+    known(Cause::IdleExit, "idle_exit", "idle exit",
+        "the CPU is leaving an idle state"),
+    known(Cause::Smt, "smt", "SMT neighbours",
+        "a busy hardware thread of the same core takes part of its speed"),
+    known(Cause::Overhead, "overhead", "the kernel's own time",
+        "switches, wakeups, ticks and interrupts take time"),
     known(Cause::Clamps, "clamps", "clamps",
         "uclamp_min and uclamp_max, of the task and of its groups"),
+    known(Cause::Boost, "boost", "boost not asked for",
+        "boost is on, and the governor never asks for a boost frequency"),
+    known(Cause::UserCap, "user_cap", "user-space cap",
+        "scaling_max_freq allows no more"),
+    known(Cause::FirmwareCap, "firmware_cap", "firmware cap",
+        "firmware lets its driver ask for no more"),
+    known(Cause::PowerBudget, "power_budget", "power budget",
+        "a policy's power is limited, and with it its frequency"),
     known(Cause::Heat, "heat", "heat",
         "a thermal zone is too hot, and its cooling caps the frequency"),
+    known(Cause::HwCap, "hw_cap", "hardware cap",
+        "the hardware caps itself, whatever it is asked for"),
 ];
 
 impl Cause {
@@ -138,9 +186,17 @@ impl Cause {
                 "thresholds and steps",
                 "the frequency goes with how busy the CPU was, by thresholds and steps, and is not the highest",
             ),
+            Cause::Invariance if experiment.settings.name("freq_invariance") == Some("no") => (
+                "no frequency invariance",
+                "util is a share of the present frequency, from which the governor goes on a quarter at a time",
+            ),
+            Cause::Opp if matches!(name, "powersave" | "userspace") => (
+                "the governor's fixed choice",
+                "the governor never looks, and its frequency is not the highest",
+            ),
             Cause::RateLimit if samples => (
                 "sampling",
-                "the governor looks only every so often, and some changes have to wait",
+                "the governor looks only every so often, until when an idle CPU has the frequency last asked for",
             ),
             Cause::Transition => {
                 match governor::find(name).works.in_rev(experiment.policy.kernel) {
@@ -166,10 +222,14 @@ impl Cause {
         let fixed = matches!(governor, "performance" | "powersave" | "userspace");
         let opps = domains.iter().any(|d| d.opps.len() > 1);
         let unequal = domains.iter().any(|d| d.capacity != domains[0].capacity);
+        let setting = |name: &str| experiment.settings.0.keys().any(|key| is_of(key, name));
         match self {
-            Cause::PeltRamp => true,
+            Cause::PeltRamp => policies(experiment).any(|p| !is_deadline(&p)),
             Cause::Invariance => opps || domains.iter().any(|d| d.capacity != Capacity(1024)),
-            Cause::Opp => opps && governor != "performance",
+            Cause::Opp => {
+                opps && governor != "performance" && policies(experiment).any(|p| !is_deadline(&p))
+            }
+            Cause::Reservation => opps && !fixed && policies(experiment).any(|p| is_deadline(&p)),
             Cause::RateLimit => {
                 let limit = match governor {
                     "schedutil-2016" | "ondemand" | "conservative" => "sampling_rate",
@@ -194,10 +254,28 @@ impl Cause {
                 unequal && (experiment.policy.kernel >= KernelRev::V4_20 || eas)
             }
             Cause::Queueing => {
+                let works = governor::find(governor).works.in_rev(experiment.policy.kernel);
                 experiment.workload.tasks.len() > 1
                     || !experiment.workload.forked.is_empty()
-                    || domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
+                    || matches!(works, Works::Kworker | Works::KworkerWhereSlow)
+                    || ["stop_work_ns", "power_hal"].into_iter().any(setting)
             }
+            Cause::IdleExit => {
+                domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
+            }
+            Cause::Throttling => {
+                let throttled_rt = throttles_rt(experiment);
+                experiment.workload.groups.iter().any(|g| g.quota.is_some())
+                    || policies(experiment)
+                        .any(|p| is_deadline(&p) || (throttled_rt && is_real_time(&p)))
+            }
+            Cause::Smt => cost::shares_cores(experiment),
+            Cause::Overhead => cost::takes_time(experiment) || setting("irq_us"),
+            Cause::Boost => pressure::has_boost(&experiment.settings) && !fixed,
+            Cause::UserCap => setting("scaling_max_freq") || setting("scaling_max_freq_to"),
+            Cause::FirmwareCap => setting("firmware_capped_khz"),
+            Cause::PowerBudget => setting("power_limit_uw"),
+            Cause::HwCap => setting("hw_capped_khz"),
             Cause::Clamps => clamped(experiment),
             Cause::Heat => {
                 let zones = &experiment.platform.thermal;
@@ -207,6 +285,35 @@ impl Cause {
             }
         }
     }
+}
+
+/// Whether real-time tasks use up a time of theirs: up to 6.11.
+fn throttles_rt(experiment: &Experiment) -> bool {
+    experiment.policy.kernel < KernelRev::V6_12
+}
+
+/// Whether `key` is the setting `name`, or that of one policy.
+fn is_of(key: &str, name: &str) -> bool {
+    key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(".policy"))
+}
+
+/// The policies under which tasks of the workload run.
+fn policies(experiment: &Experiment) -> impl Iterator<Item = Policy> + '_ {
+    let tasks = experiment.workload.tasks.iter().chain(&experiment.workload.forked);
+    let of = |t: &TaskSpec| {
+        let phases = t.phases.iter().filter_map(|phase| phase.attr.policy);
+        let first = t.attr.policy.unwrap_or(Policy::Other { slice: None });
+        std::iter::once(first).chain(phases).collect::<Vec<_>>()
+    };
+    tasks.flat_map(of)
+}
+
+fn is_real_time(policy: &Policy) -> bool {
+    matches!(policy, Policy::Fifo { .. } | Policy::Rr { .. })
+}
+
+fn is_deadline(policy: &Policy) -> bool {
+    matches!(policy, Policy::Deadline { .. })
 }
 
 fn clamped(experiment: &Experiment) -> bool {
@@ -229,7 +336,7 @@ fn clamped(experiment: &Experiment) -> bool {
 
 /// A set of causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Causes(u16);
+pub struct Causes(u32);
 
 impl Causes {
     /// None.
@@ -283,6 +390,29 @@ impl Causes {
         }
         if self.has(Cause::Heat) {
             Arc::make_mut(&mut experiment.platform).thermal.clear();
+        }
+        let families = [
+            (Cause::FirmwareCap, "firmware_capped_"),
+            (Cause::PowerBudget, "power_limit_"),
+            (Cause::HwCap, "hw_capped_"),
+            (Cause::Overhead, "irq_"),
+        ];
+        for (_, family) in families.into_iter().filter(|(cause, _)| self.has(*cause)) {
+            experiment.settings.0.retain(|key, _| !key.starts_with(family));
+        }
+    }
+
+    /// What it changes in the machine before that starts.
+    pub(crate) fn prepare(self, m: &mut Machine) {
+        m.free_idle_exit = self.has(Cause::IdleExit);
+        if self.has(Cause::Smt) {
+            m.costs.beside.fill(FULL);
+        }
+        if self.has(Cause::Overhead) {
+            m.costs.take_no_time();
+        }
+        if self.has(Cause::UserCap) {
+            m.domains.iter_mut().for_each(FreqDomain::lift_user);
         }
     }
 }
@@ -359,6 +489,17 @@ impl Hooks for Without {
             Point::Step(Step::LooksAtOnce) if self.has(Cause::PeltRamp) || self.has(Cause::Opp) => {
                 Some(Answer::Yes(true))
             }
+            Point::Step(Step::LooksAtDeadline) if self.has(Cause::Reservation) => {
+                Some(Answer::Yes(true))
+            }
+            Point::Step(Step::ThrottleDl | Step::ThrottleCfsRq | Step::ThrottleRt)
+                if self.has(Cause::Throttling) =>
+            {
+                Some(Answer::Yes(false))
+            }
+            Point::Step(Step::GoesByPresentFreq) if self.has(Cause::Invariance) => {
+                Some(Answer::Yes(false))
+            }
             _ => None,
         }
     }
@@ -377,8 +518,15 @@ impl Hooks for Without {
             false => own,
         }
     }
-    fn dvfs_util(&self, busy: bool, capacity: Capacity, own: Util) -> Util {
-        if busy && self.has(Cause::Opp) { own.max(Util(capacity.0)) } else { own }
+    fn dvfs_util(&self, has: Busy, capacity: Capacity, own: Util) -> Util {
+        let all =
+            (has.work && self.has(Cause::Opp)) || (has.deadline && self.has(Cause::Reservation));
+        if all { own.max(Util(capacity.0)) } else { own }
+    }
+    /// Without [`Cause::Boost`] the highest ordinary OPP stands for all that are there.
+    fn resolve_freq(&self, m: &Machine, domain: usize, _: KHz, own: KHz) -> KHz {
+        let boosts = self.has(Cause::Boost) && own >= m.platform.domains[domain].freq_max();
+        if boosts { own.max(m.domains[domain].max) } else { own }
     }
     fn start_freq(&self, max: KHz, own: KHz) -> KHz {
         if self.has(Cause::Opp) { max } else { own }

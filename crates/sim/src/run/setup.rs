@@ -22,7 +22,7 @@ use crate::kernel::sysctls;
 use crate::kernel::thermal;
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
-use crate::run::cause::{Cause, Causes, Without};
+use crate::run::cause::{Causes, Without};
 use crate::run::engine::Simulation;
 use crate::state::before::RtTracking;
 use crate::state::class::{Classes, Sched, check_clamps};
@@ -173,7 +173,7 @@ pub(crate) fn simulation_with<'a>(
         // They know no limit that changes either.
         (m.plain, m.tally) = (false, None);
     }
-    m.free_idle_exit = other.without.has(Cause::Queueing);
+    other.without.prepare(&mut m);
     if let Some(custom) = custom.idle_governor {
         m.cpus.iter_mut().for_each(|c| c.idle_governor = (custom.make)(e.policy.kernel));
     }
@@ -486,6 +486,7 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         max: scale.cpuinfo_max,
         pressure: Capacity(0),
         max_speed: Util(0),
+        limit_at_start: scale.cpuinfo_max,
         hw_cap: None,
         hw_asked: lowest,
         wanted: lowest,

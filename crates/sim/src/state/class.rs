@@ -5,6 +5,7 @@
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
+use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Machine, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams, to_ratio};
@@ -294,7 +295,7 @@ impl Classes {
 impl Machine {
     /// Whether real-time tasks use up a runtime: before 6.12, unless it is unlimited.
     pub(crate) fn rt_throttles(&self) -> bool {
-        rt_throttles(self.rev) && self.sysctls.rt.runtime.is_some()
+        rt_throttles(self.rev) && self.sysctls.rt.runtime.is_some() && self.does(Step::ThrottleRt)
     }
     /// Whether frequencies go by what deadline tasks are promised: since 4.16 (commit d4edd662ac16); before, one that
     /// runs gets the highest.

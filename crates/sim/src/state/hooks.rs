@@ -179,6 +179,8 @@ pub enum Step {
     ThrottleCfsRq,
     /// A deadline task whose runtime is used up is throttled.
     ThrottleDl,
+    /// Real-time tasks that have used up their time are throttled (up to 6.11).
+    ThrottleRt,
     /// `grub_reclaim`.
     GrubReclaim,
     /// `dl_server_start`.
@@ -201,6 +203,10 @@ pub enum Step {
     RateLimitPassed,
     /// The governor looks when a task joins, whether a PELT period has ended or not.
     LooksAtOnce,
+    /// The governor looks when a deadline task joins, whether that is promised more or not.
+    LooksAtDeadline,
+    /// Where util is not frequency-invariant, it is taken for a share of the present frequency (`get_capacity_ref_freq`).
+    GoesByPresentFreq,
     /// A governor's work, and the driver's after it, waits for a thread.
     WorkWaits,
 }
@@ -223,6 +229,15 @@ pub enum Answer {
         /// `tick_nohz_idle_stop_tick`.
         stop_tick: bool,
     },
+}
+
+/// What a CPU has of the workload's tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Fair or real-time tasks to run.
+    pub work: bool,
+    /// Deadline tasks, awake or asleep.
+    pub deadline: bool,
 }
 
 /// What a task is taken to need.
@@ -266,8 +281,8 @@ pub trait Hooks {
     fn effective_util(&self, own: Util) -> Util {
         own
     }
-    /// What schedutil wants of a CPU, headroom included, before the clamps; `busy` as above.
-    fn dvfs_util(&self, _busy: bool, _capacity: Capacity, own: Util) -> Util {
+    /// What schedutil wants of a CPU, headroom included, before the clamps.
+    fn dvfs_util(&self, _: Busy, _capacity: Capacity, own: Util) -> Util {
         own
     }
     /// The frequency that a policy begins with.
@@ -335,8 +350,8 @@ impl Hooks for Chain {
     fn effective_util(&self, own: Util) -> Util {
         each!(self, own, |h, v| h.effective_util(v))
     }
-    fn dvfs_util(&self, busy: bool, capacity: Capacity, own: Util) -> Util {
-        each!(self, own, |h, v| h.dvfs_util(busy, capacity, v))
+    fn dvfs_util(&self, has: Busy, capacity: Capacity, own: Util) -> Util {
+        each!(self, own, |h, v| h.dvfs_util(has, capacity, v))
     }
     fn start_freq(&self, max: KHz, own: KHz) -> KHz {
         each!(self, own, |h, v| h.start_freq(max, v))

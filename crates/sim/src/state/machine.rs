@@ -14,7 +14,7 @@
 use crate::state::before::{Before, RtTracking};
 use crate::state::cache::SchedCache;
 use crate::state::class::Stopper;
-use crate::state::class::{ClassTimer, Classes, Sched};
+use crate::state::class::{Class, ClassTimer, Classes, Sched};
 use crate::state::class::{DlFrequency, DlRules};
 use crate::state::costs::{Costs, Drawn};
 use crate::state::cpuset::CpuSet;
@@ -22,7 +22,7 @@ use crate::state::dice::Dice;
 use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;
-use crate::state::hooks::Hooks;
+use crate::state::hooks::{Busy, Hooks};
 use crate::state::hrtimer::{CpuHrtimers, Hrtimers};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
@@ -72,6 +72,14 @@ pub(crate) const SPEED_SHIFT: u32 = 30;
 /// What the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been up
 /// for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
 pub(crate) const UPTIME: Span = Span(1 << 40);
+
+/// No speed is so high.
+const NO_CLAMP: Util = Util(u64::MAX);
+
+/// A clamp of 1024 is none: it forbids no boost OPP.
+fn no_clamp_or(uclamp_max: Util) -> Util {
+    if uclamp_max.0 >= SCHED_CAPACITY_SCALE { NO_CLAMP } else { uclamp_max }
+}
 
 /// When a signal was last updated, as a trace has it: from the run's time 0.
 pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
@@ -347,8 +355,10 @@ pub(crate) struct FreqDomain {
     /// Above this the hardware does not go, whatever it is asked for; what that was.
     pub(crate) hw_cap: Option<KHz>,
     pub(crate) hw_asked: KHz,
-    /// The speed, of 1024, that a task without a clamp gets within the limits.
+    /// The speed, of 1024, that a task without a clamp gets within the limits with which the machine starts: the highest
+    /// frequency of these.
     pub(crate) max_speed: Util,
+    pub(crate) limit_at_start: KHz,
     /// What the governor wants (`sg_policy->next_freq`).
     pub(crate) wanted: KHz,
     /// `arch_scale_freq_invariant`.
@@ -517,6 +527,8 @@ pub(crate) struct Task {
     /// Where its timer went when the CPU it sleeps on went offline.
     pub(crate) timer_cpu: Option<CpuId>,
     pub(crate) max_speed: Util,
+    /// [`Machine::speed_limits`] as it was told; `None`: nothing is taken from it.
+    pub(crate) speed_limits: Option<(Util, Util)>,
     /// From when its timers count, where that is not when it first runs.
     pub(crate) timers_from: Option<Instant>,
     /// How long after it has taken its policy its program begins; 0: as long as a call takes.
@@ -632,7 +644,7 @@ impl Machine {
         self.cpu(cpu).cpu_capacity
     }
     /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
-    /// an OPP) and by the governor's limits.
+    /// an OPP) and by the limits with which the machine starts.
     pub(crate) fn max_speed(&self, task: TaskId) -> Util {
         let t = self.task(task);
         let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
@@ -641,6 +653,37 @@ impl Machine {
             if most.0 == SCHED_CAPACITY_SCALE { d.max_speed } else { d.max_speed(most) }
         };
         t.allowed.iter().map(best).max().unwrap_or(Util(0))
+    }
+    /// The most speed, of 1024, that its affinity leaves a task, and its affinity and `uclamp_max` together.
+    pub(crate) fn speed_limits(&self, task: TaskId) -> (Util, Util) {
+        let t = self.task(task);
+        let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
+        let best = |clamp: Util| {
+            let of = |cpu: CpuId| {
+                let d = self.domain_of(cpu);
+                d.max_speed_within(d.freq_max(), clamp)
+            };
+            t.allowed.iter().map(of).max().unwrap_or(Util(0))
+        };
+        (best(NO_CLAMP), best(no_clamp_or(most)))
+    }
+    /// The most speed, of 1024, that any task may have here.
+    pub(crate) fn full_speed(&self) -> Util {
+        let best = |d: &FreqDomain| d.max_speed_within(d.freq_max(), NO_CLAMP);
+        self.domains.iter().map(best).max().unwrap_or(Util(0))
+    }
+    /// What a CPU has of the workload's tasks: to run, those that are just being enqueued or dequeued counted; of deadline
+    /// tasks also those that sleep there.
+    pub(crate) fn busy(&self, cpu: CpuId) -> Busy {
+        let c = self.cpu(cpu);
+        let deadline = |t: &Task| {
+            t.cpu == cpu
+                && t.sched.class() == Class::Deadline
+                && !t.is_kthread()
+                && !matches!(t.state, State::New | State::Exited)
+        };
+        let work = c.has_work() || !c.rt.is_empty();
+        Busy { work, deadline: self.tasks.iter().any(deadline) }
     }
     /// Whether a task of the workload created this one.
     pub(crate) fn is_fork(&self, task: TaskId) -> bool {
@@ -690,10 +733,15 @@ impl Task {
 }
 
 impl FreqDomain {
-    /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs ([`platform::max_speed`]).
+    /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs, within the limits with which the machine
+    /// starts ([`platform::max_speed`]).
     pub(crate) fn max_speed(&self, uclamp_max: Util) -> Util {
+        self.max_speed_within(self.limit_at_start, no_clamp_or(uclamp_max))
+    }
+    /// The same at no more than `limit`.
+    fn max_speed_within(&self, limit: KHz, uclamp_max: Util) -> Util {
         let of = |(_, speed): &(KHz, u64)| Util((speed * SCHED_CAPACITY_SCALE) >> SPEED_SHIFT);
-        let within = || self.speeds.iter().filter(|(freq, _)| *freq <= self.max).map(of);
+        let within = || self.speeds.iter().filter(|(freq, _)| *freq <= limit).map(of);
         let enough = within().find(|s| *s >= uclamp_max);
         enough.or(within().next_back()).unwrap_or(Util(0))
     }

@@ -3,6 +3,7 @@
 
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span, Util};
+use risetime_trace::Limit;
 
 /// Who caps a policy's frequency, from those who change their mind often to those who seldom do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,6 +18,13 @@ pub(crate) enum Input {
     Budget,
     /// User space.
     User,
+}
+
+impl Input {
+    /// What a trace calls it.
+    pub(crate) fn limit(self) -> Limit {
+        Limit::ALL[self as usize]
+    }
 }
 
 /// How the scheduler hears of a cap.
@@ -37,6 +45,8 @@ pub(crate) enum Interface {
 pub(crate) struct Cap {
     /// At this moment; the highest number: everything.
     pub(crate) khz: KHz,
+    /// As the trace has it: the OPP that is left.
+    pub(crate) told: Option<KHz>,
     pub(crate) interface: Interface,
     /// When that changes.
     pub(crate) plan: Option<CapPlan>,
@@ -77,7 +87,7 @@ impl Caps {
     /// None in force yet.
     pub(crate) fn new(min: KHz, permanent_after: Span, hears: impl Fn(Input) -> Interface) -> Caps {
         use Input::*;
-        let cap = |input| Cap { khz: UNCAPPED, interface: hears(input), plan: None };
+        let cap = |input| Cap { khz: UNCAPPED, told: None, interface: hears(input), plan: None };
         let all = [Hardware, Thermal, Firmware, Budget, User].map(cap);
         Caps { all, min, permanent_gen: 0, permanent_after }
     }

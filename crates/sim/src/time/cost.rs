@@ -193,6 +193,18 @@ pub(crate) fn of_experiment(e: &Experiment) -> Costs {
     }
 }
 
+/// Whether anything of it takes time.
+pub(crate) fn takes_time(e: &Experiment) -> bool {
+    let costs = of_experiment(e);
+    costs.cold > Span(0) || Kind::ALL.into_iter().any(|kind| !costs.is_free(kind))
+}
+
+/// Whether a hardware thread is slower beside a busy one of its core.
+pub(crate) fn shares_cores(e: &Experiment) -> bool {
+    let threads = e.platform.topology.cores.iter().any(|core| core.len() > 1);
+    threads && of_experiment(e).shares_cores()
+}
+
 /// Whether switches cost anything.
 #[inline]
 pub(crate) fn switches(costs: &Costs) -> bool {

@@ -1,7 +1,7 @@
 //! The events of a recording, each as the numbers that have changed since the last one of its kind there.
 
 use super::{Lines, after_key, escape, unescape};
-use crate::{Event, FreqLook, Header, IdleType, LastSleep, Memory, MenuSelect};
+use crate::{Event, FreqLook, Header, IdleType, LastSleep, Limit, Memory, MenuSelect};
 use crate::{QuotaStat, SwitchOut, TraceSink, Why};
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::uclamp::Uclamp;
@@ -61,6 +61,8 @@ pub(super) const WHYS: &[Why] = &[
     Why::OvercommitPush,
     Why::DlFits,
     Why::Llc,
+    Why::DlBandwidth,
+    Why::NotInvariant,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.
@@ -321,6 +323,12 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Temperature { zone, millicelsius } => ('C', vec![zone.into(), millicelsius.into()]),
         Event::Cooling { cpu, max, zone } => ('X', vec![n(cpu), max.0, zone.into()]),
         Event::CpuFrequencyLimits { cpu, min, max } => ('M', vec![n(cpu), min.0, max.0]),
+        Event::Capped { cpu, by, max } => {
+            ('A', vec![n(cpu), by as u64, max.map_or(0, |max| max.0.saturating_add(1))])
+        }
+        Event::SpeedLimits { task, affinity, clamped } => {
+            ('N', vec![t(task), affinity.0, clamped.0])
+        }
     };
     Some((kind, numbers, None))
 }
@@ -548,6 +556,15 @@ impl Fields<'_, '_> {
                 let (cpu, min) = (self.cpu()?, KHz(self.take()?));
                 Event::CpuFrequencyLimits { cpu, min, max: KHz(self.take()?) }
             }
+            'A' => {
+                let (cpu, by) = (self.cpu()?, self.of(&Limit::ALL)?);
+                Event::Capped { cpu, by, max: self.take()?.checked_sub(1).map(KHz) }
+            }
+            'N' => Event::SpeedLimits {
+                task: self.task()?,
+                affinity: self.util()?,
+                clamped: self.util()?,
+            },
             'X' => Event::Cooling { cpu: self.cpu()?, max: KHz(self.take()?), zone: self.small()? },
             other => {
                 return Err(self.lines.error(format!("found an event `{other}`: no such kind")));

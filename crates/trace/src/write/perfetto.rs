@@ -22,6 +22,7 @@
 //!   Temperature                    a counter of the thermal zone
 //!   Cooling                        a counter of the domain's governor, and an instant with the zone
 //!   CpuFrequencyLimits             the same counter
+//!   Capped                         an instant there: who caps, and at what
 //!   Switch, Idle, Irq, Freq        power: a counter of the frequency domain, where the platform has its power
 //! ```
 //!
@@ -821,6 +822,15 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 let track = self.governor(cpu);
                 self.counter(at, Track::MaxFreq, cpu.0, max.0, |_| Some(track));
             }
+            Event::Capped { cpu, by, max } => {
+                let track = self.governor(cpu);
+                let who = format!("{by:?}").to_lowercase();
+                let name = match max {
+                    Some(max) => format!("{who}: at most {max}"),
+                    None => format!("{who}: no cap"),
+                };
+                self.instant(at, track, "cap", &name, &[]);
+            }
             Event::Job { task, mark } => self.job(at, task, mark),
             Event::Prio { task, prio } => self.set_prio(task, prio.into()),
             Event::Clamps { task, clamps } => {
@@ -839,7 +849,8 @@ impl<W: io::Write> TraceSink for Writer<W> {
             | Event::Stolen { .. }
             | Event::Step { .. }
             | Event::Irq { .. }
-            | Event::Work { .. } => {}
+            | Event::Work { .. }
+            | Event::SpeedLimits { .. } => {}
             // What a decision was made from is for who makes it again.
             Event::Waking { .. }
             | Event::Entity { .. }

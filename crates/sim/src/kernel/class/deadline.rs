@@ -23,8 +23,8 @@ use crate::state::class::Class;
 use crate::state::class::ClassTimer;
 use crate::state::class::DlFrequency;
 use crate::state::effects::Effects;
-use crate::state::hooks::Step;
 use crate::state::hooks::{Placed, Waker};
+use crate::state::hooks::{Point, Step};
 use crate::state::machine::Machine;
 use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
@@ -163,6 +163,9 @@ impl Rq<'_, '_> {
         let (deadline, timer) = (dl.deadline, dl.timer);
         if queued {
             self.c().dl.insert(deadline, DlId::Task(task));
+            if !special && self.m().yes(Point::Step(Step::LooksAtDeadline), false) {
+                self.cpufreq_update_util();
+            }
         }
         self.arm_changed(ClassTimer::Replenish(task), before, timer);
         self.tell_throttled(task);

@@ -58,7 +58,7 @@ use crate::state::machine::Task;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{TaskId, Util};
-use risetime_trace::{Event, Why};
+use risetime_trace::Why;
 
 /// All classes, the highest first, in the order of [`Class`].
 pub(crate) const CLASSES: [&dyn SchedClass; 8] = [
@@ -353,9 +353,7 @@ impl Rq<'_, '_> {
         if !t.allowed.intersects(&self.m().root.online) {
             let all = CpuSet::first(self.m().cpus.len());
             self.set_allowed(task, all);
-            let max_speed = self.m().max_speed(task);
-            self.t(task).max_speed = max_speed;
-            self.emit(Event::MaxSpeed { task, max_speed });
+            self.tell_max_speed(task);
         }
     }
 }

@@ -203,11 +203,7 @@ impl Rq<'_, '_> {
         self.t(task).moves_to = None;
         self.change_group(task, to);
         self.tell_attributes(task);
-        let max_speed = self.m().max_speed(task);
-        if max_speed != self.m().task(task).max_speed {
-            self.t(task).max_speed = max_speed;
-            self.emit(Event::MaxSpeed { task, max_speed });
-        }
+        self.tell_max_speed(task);
     }
 
     /// `sched_move_task`: the running task goes to another group, or one that does not exist yet will. A real-time one may have other

@@ -232,11 +232,10 @@ impl PolicyDbs {
         domain.cpus().iter().fold(Sample::NONE, |all, &cpu| {
             let own = &mut self.cpus[domain.place_in_policy(cpu)];
             let sample = own.dbs_update(times(domain, cpu), &by);
-            // What `explain` has the CPU want in place of it.
-            let own = Util(u64::from(sample.load) * domain.capacity().0 / 100);
-            let more = domain.wanted(cpu, own) > own;
-            self.wants_all |= more;
-            all.and(if more { Sample { load: 100, ..sample } } else { sample })
+            // What `explain` has the CPU want in place of it, whatever its load.
+            let wants_all = domain.wanted(cpu, Util(0)) > Util(0);
+            self.wants_all |= wants_all;
+            all.and(if wants_all { Sample { load: 100, ..sample } } else { sample })
         })
     }
 

@@ -186,11 +186,18 @@ impl Need {
     }
 }
 
-impl From<Needs> for Need {
-    fn from(Needs { wanted, perf, min }: Needs) -> Need {
-        let why = if perf > wanted { Why::UclampMin } else { Why::Util };
-        Need { util: perf, why, min }
-    }
+/// Who asks for more than util does: deadline bandwidth, or a lower clamp.
+#[inline]
+fn why_raised(domain: &DomainView<'_>, cpu: CpuId, perf: Util) -> Why {
+    if domain.cpu_bw_dl(cpu) >= perf { Why::DlBandwidth } else { Why::UclampMin }
+}
+
+/// What `cpu` needs by the short way, with its reason.
+#[inline]
+fn plain_need_of(domain: &DomainView<'_>, cpu: CpuId, needs: Needs) -> Need {
+    let Needs { wanted, perf, min } = needs;
+    let why = if perf > wanted { why_raised(domain, cpu, perf) } else { Why::Util };
+    Need { util: perf, why, min }
 }
 
 impl Schedutil {
@@ -231,7 +238,9 @@ impl Schedutil {
         let perf = perf_within(wanted, eff.min, eff.max);
         let why = if perf <= most {
             Why::Util
-        } else if perf > wanted || (clamped_first && util > unclamped) {
+        } else if perf > wanted {
+            why_raised(domain, cpu, perf)
+        } else if clamped_first && util > unclamped {
             Why::UclampMin
         } else if (perf < wanted && perf < Util(domain.capacity().0))
             || (clamped_first && util < unclamped)
@@ -294,24 +303,24 @@ impl Schedutil {
     #[inline]
     fn plain_need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         short_ways::take(ShortWay::Plain);
-        let mut most = Needs::default();
+        let (mut most, mut most_of) = (Needs::default(), domain.cpus()[0]);
         for &cpu in domain.cpus() {
             let (place, generation) = domain.needs_gen(cpu);
             let own = &mut self.cpus[place];
             if own.needs_gen != generation {
                 (own.needs_gen, own.needs) = (generation, domain.plain_needs(cpu));
             }
-            debug_assert_eq!(Need::from(own.needs).of_note(most.perf), {
+            debug_assert_eq!(plain_need_of(domain, cpu, own.needs).of_note(most.perf), {
                 Schedutil::need_of(domain, cpu, Util(0), None, most.perf).of_note(most.perf)
             });
             if consume {
                 own.bw_min = own.needs.min;
             }
             if own.needs.perf > most.perf {
-                most = own.needs;
+                (most, most_of) = (own.needs, cpu);
             }
         }
-        most.into()
+        plain_need_of(domain, most_of, most)
     }
 
     /// Whether that util leads to the frequency that there is, as such utils have before. (A policy of one CPU may hold it,
@@ -385,6 +394,10 @@ impl Schedutil {
             return self.unchanged(need.util);
         }
         (self.next_freq, self.last_freq_update) = (next, domain.now());
+        if !invariant && why == Why::Util {
+            let of_all = get_next_freq(rev, need.util, domain.capacity(), domain.freq_ref());
+            why = if domain.resolve_freq(of_all) > next { Why::NotInvariant } else { why };
+        }
         FreqRequest { util: need.util, freq: next, why }
     }
 

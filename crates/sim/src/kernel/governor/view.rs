@@ -124,10 +124,10 @@ impl DomainView<'_> {
     pub fn runs(&self, cpu: CpuId) -> bool {
         self.machine.cpu(cpu).curr.is_some()
     }
-    /// Whether util is frequency-invariant (`arch_scale_freq_invariant`).
+    /// Whether util is frequency-invariant (`arch_scale_freq_invariant`), or seen as if it were.
     #[inline]
     pub fn freq_invariant(&self) -> bool {
-        self.domain().freq_invariant
+        self.domain().freq_invariant || !self.machine.does(Step::GoesByPresentFreq)
     }
     /// Whether the short way leads to what its CPUs need.
     #[inline]
@@ -190,7 +190,7 @@ impl DomainView<'_> {
     #[inline]
     pub fn wanted(&self, cpu: CpuId, own: Util) -> Util {
         let c = self.machine.cpu(cpu);
-        self.machine.hook(own, |h, own| h.dvfs_util(c.has_work(), c.capacity, own))
+        self.machine.hook(own, |h, own| h.dvfs_util(self.machine.busy(cpu), c.capacity, own))
     }
     /// The frequency that the kernel believes in (`policy->cur`).
     pub fn cur(&self) -> KHz {

@@ -361,9 +361,19 @@ impl Policy<'_, '_> {
             Interface::Permanent => self.plan_permanent(),
             _ => self.heard(input),
         }
+        self.tell_cap(input);
         match input {
             Input::Hardware => self.hardware_capped(),
             _ => self.cpufreq_set_policy(),
+        }
+    }
+
+    /// Tells of somebody's cap as it is now.
+    pub(super) fn tell_cap(&mut self, input: Input) {
+        let (cpu, khz) = (self.d().related[0], self.d().caps.of(input).khz);
+        let max = (khz < self.d().scale.cpuinfo_max).then(|| self.resolved(khz));
+        if max != std::mem::replace(&mut self.d().caps.of_mut(input).told, max) {
+            self.emit(Event::Capped { cpu, by: input.limit(), max });
         }
     }
 

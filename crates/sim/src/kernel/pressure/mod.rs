@@ -275,6 +275,7 @@ impl Kernel<'_> {
     pub(crate) fn plan_pressure(&mut self, e: &Experiment) -> bool {
         // What user space said before the run has held for long.
         (0..self.m.domains.len()).for_each(|domain| self.policy(domain).has_heard());
+        (0..self.m.domains.len()).for_each(|domain| self.policy(domain).tell_cap(Input::User));
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             self.rq(cpu).update_actual();
             if self.m.domain_of(cpu).pressure != Capacity(0) || self.m.cpu(cpu).pressure.is_some() {
@@ -317,15 +318,25 @@ pub(crate) fn limits_of(table: &[FreqTableEntry], caps: &Caps, cpuinfo_max: KHz)
 }
 
 impl FreqDomain {
+    /// As if user space had no limit on it, and never will; what a task may get at most stays as it is.
+    pub(crate) fn lift_user(&mut self) {
+        let own = self.caps.of_mut(Input::User);
+        (own.khz, own.plan) = (UNCAPPED, None);
+        self.limit();
+    }
     /// With its caps in force.
     pub(crate) fn limited(mut self) -> FreqDomain {
+        self.limit();
+        self.limit_at_start = self.max;
+        self.max_speed = self.max_speed(Util(1024));
+        self
+    }
+    fn limit(&mut self) {
         let (min, max) = limits_of(&self.table, &self.caps, self.scale.cpuinfo_max);
         (self.min, self.max) = (min, max);
         let heard = self.caps.heard(Interface::Instant).min(self.scale.cpuinfo_max);
         let heard = cpufreq_set_policy(&self.table, KHz(0), heard).map_or(heard, |(_, max)| max);
         self.pressure = self.scale.pressure(self.scale.capacity, heard);
-        self.max_speed = self.max_speed(Util(1024));
-        self
     }
 }
 
