@@ -14,7 +14,7 @@
 //! holds the others down saves energy by work that is not done: so much of it that it would be missed is no advice. A
 //! second change has to be worth its trouble.
 
-use crate::compare::Estimate;
+use crate::compare::Difference;
 use crate::measured::Measured;
 use crate::metric::{Metric, Unit};
 use risetime_model::settings::{Home, Value};
@@ -59,11 +59,11 @@ pub struct Tried {
     /// tasks ran (3), all CPUs (4).
     pub measured: Measured,
     /// The metric's differences to the baseline.
-    pub metric: Estimate,
+    pub metric: Difference,
     /// Those of the [energy](comparable_energy) by which options are compared; `None`: it is not known.
-    pub energy: Option<Estimate>,
+    pub energy: Option<Difference>,
     /// Those of the work that all tasks do.
-    pub work: Option<Estimate>,
+    pub work: Option<Difference>,
     /// Nobody gains more for less energy, with as much work done.
     pub efficient: bool,
 }
@@ -149,7 +149,8 @@ impl Gain {
         let whole = |m| base.estimate(m).map(|e| e.median.abs()).filter(|x| *x > 0.0);
         let of_metric = measured.difference(base, 0)?;
         let scale = less / whole(0)?;
-        let (low, high) = of_metric.interval.unwrap_or((of_metric.median, of_metric.median));
+        let middle = (of_metric.median, of_metric.median);
+        let (low, high) = if of_metric.holds { of_metric.interval } else { middle };
         let of = |m| measured.difference(base, m).zip(whole(m)).map_or(0.0, |(d, e)| d.median / e);
         let least = (low * scale).max(high * scale);
         let energy = of(comparable_energy(base));
@@ -240,7 +241,7 @@ pub fn judged(metric: &Metric, base: &Measured, last: Vec<(Steps, Measured)>) ->
         let (energy, work) = (difference(comparable_energy(base)), difference(2));
         let efficient = false;
         let tried = Tried { steps, measured, metric: of_metric, energy, work, efficient };
-        let is_sure = gain.least < 0.0 && of_metric.differs();
+        let is_sure = gain.least < 0.0 && of_metric.is_sure();
         if is_sure { &mut sure } else { &mut others }.push((gain, tried));
     }
     let unsure = n - sure.len();

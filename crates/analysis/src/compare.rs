@@ -1,30 +1,19 @@
-//! Policies over many start states: medians, intervals, paired differences.
+//! Figures over many start states: medians, their intervals, and differences of pairs.
 //!
 //! ```text
-//! start state   where the burst starts in tick and PELT period, and the task's util then
+//! start state   where the workload starts in tick and PELT period, with which util, from which seed
 //! estimate      median of n values, between the order statistics x(k) and x(n + 1 − k)
-//!               with the largest k for which  2 · P(B < k) ≤ 5 %,  B ~ Binomial(n, 1/2)
+//!               with the largest k for which  2 · P(B < k) ≤ α,  B ~ Binomial(n, 1/2)
 //! difference    the same of the n differences at the same start state
+//! α             5 % of a median by itself; of differences 5 % of all m on a page together, 5 % / m each (Bonferroni)
+//! sure          the interval lies on one side of 0: a sign test at α
 //! ```
 //!
-//! Such an interval needs no assumption about how the values are distributed (95 % at least; below 6
-//! values there is none). That of a difference lies on one side of 0 exactly where a sign test at
-//! 5 % says that the policies differ. The start states are a grid and no sample: the interval says
-//! how far the median depends on which of them were chosen.
+//! Such an interval needs no assumption about how the values are distributed. It takes so many pairs that 2^(1 − n) ≤ α; below
+//! that it is the least and the largest difference, and nothing is sure. Exchanged sides give the same with the other sign,
+//! exactly; equal sides give 0.
 //!
-//! Energy is that of all CPUs over the run. A task that is still busy when the run ends has done
-//! more work under a faster policy; `same_work_mj` adds what it takes, on the biggest CPU at its
-//! highest OPP, to make up for the work lost, so that it is the price of the same work.
-//!
-//! All debts of a start state are about the same burst: the first policy's longest one, looked for in
-//! the other runs by where it lies in the task's program ([`Stretch`](crate::Stretch)).
-//!
-//! Debts that the end of the run cut off are lower bounds: such a pair gives a difference only if
-//! both are.
-
-use crate::result::{EndedBy, RunResult};
-use risetime_kernel::units::Span;
-use risetime_model::Settings;
+//! Of what the end of the run cuts off only a lower bound is known: such a pair gives a difference only if both are bounds.
 
 /// A median and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,15 +29,12 @@ pub struct Estimate {
 impl Estimate {
     /// Median and interval of these values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
-        let mut x: Vec<f64> = values.into_iter().collect();
-        x.sort_by(f64::total_cmp);
-        let n = x.len();
-        let middle = (*x.get(n.checked_sub(1)? / 2)?, x[n / 2]);
-        let rank = rank(n as u32) as usize;
+        let x = sorted(values);
+        let rank = rank(x.len() as u32, ALPHA) as usize;
         Some(Estimate {
-            n: n as u32,
-            median: (middle.0 + middle.1) / 2.0,
-            interval: (rank > 0).then(|| (x[rank - 1], x[n - rank])),
+            n: x.len() as u32,
+            median: median(&x)?,
+            interval: (rank > 0).then(|| (x[rank - 1], x[x.len() - rank])),
         })
     }
 
@@ -58,13 +44,28 @@ impl Estimate {
     }
 }
 
-/// The largest k with 2 · P(B < k) ≤ 5 %, B ~ Binomial(n, 1/2); 0 if there is none.
-fn rank(n: u32) -> u32 {
+/// How often at most something is called sure that is none.
+const ALPHA: f64 = 0.05;
+
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut x: Vec<f64> = values.into_iter().collect();
+    x.sort_by(f64::total_cmp);
+    x
+}
+
+fn median(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len();
+    let middle = (*sorted.get(n.checked_sub(1)? / 2)?, sorted[n / 2]);
+    Some((middle.0 + middle.1) / 2.0)
+}
+
+/// The largest k with 2 · P(B < k) ≤ `alpha`, B ~ Binomial(n, 1/2); 0 if there is none.
+fn rank(n: u32, alpha: f64) -> u32 {
     // In logarithms: 2^-n is no number for large n.
     let (mut log, mut below, mut k) = (-f64::from(n) * std::f64::consts::LN_2, 0.0, 0);
     loop {
         below += log.exp();
-        if 2.0 * below > 0.05 || k >= n {
+        if 2.0 * below > alpha || k >= n {
             return k;
         }
         log += (f64::from(n - k) / f64::from(k + 1)).ln();
@@ -72,182 +73,64 @@ fn rank(n: u32) -> u32 {
     }
 }
 
-/// Where a run starts.
+/// So many differences are told together, and hold together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StartState {
-    /// The workload starts this much later.
-    pub phase: Span,
-    /// The first task's util when it begins; `None`: what it is.
-    pub util: Option<u64>,
-}
+pub struct Family(pub usize);
 
-/// One run of one policy.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Work lost by the first task's burst.
-    pub debt_ms: f64,
-    /// It is the burst that was asked for.
-    pub same_burst: bool,
-    /// How that burst's time to full speed ended.
-    pub ended_by: EndedBy,
-    /// Time to full speed.
-    pub full_speed_ms: Option<f64>,
-    /// Energy of all CPUs over the run; `None`: unknown, and so is the next one.
-    pub energy_mj: Option<f64>,
-    /// Energy of all CPUs, and for a task that is still busy at the end what the work it lost would take.
-    pub same_work_mj: Option<f64>,
-}
+impl Family {
+    /// A difference that is told by itself.
+    pub const ONE: Family = Family(1);
 
-impl Sample {
-    /// The figures of a run; `top_mw`: power of the biggest CPU at its highest OPP. `looked`: about the burst that
-    /// was [looked for](crate::Options::stretch), if it is found, else about the reported one. `None`:
-    /// its first task never ran.
-    pub fn of(run: &RunResult, top_mw: f64, looked: bool) -> Option<Sample> {
-        let task = run.tasks.first()?;
-        let found = task.looked_for.filter(|_| looked);
-        let burst = found.or(task.burst)?;
-        let busy_at_end = burst.end_ms >= run.end_ms;
-        let missing = if busy_at_end { burst.debt_ms * top_mw / 1000.0 } else { 0.0 };
-        Some(Sample {
-            debt_ms: burst.debt_ms,
-            same_burst: found.is_some() || !looked,
-            ended_by: burst.ended_by,
-            full_speed_ms: (burst.ended_by == EndedBy::FullSpeed)
-                .then_some(burst.t1_ms - burst.t0_ms),
-            energy_mj: run.energy_mj,
-            same_work_mj: run.energy_mj.map(|mj| mj + missing),
-        })
+    fn alpha(self) -> f64 {
+        ALPHA / self.0.max(1) as f64
     }
 
-    fn is_bound(&self) -> bool {
-        self.ended_by == EndedBy::RunEnd
+    /// From how many pairs on one of them can be sure.
+    pub fn pairs(self) -> u32 {
+        (1..=u32::MAX).find(|n| rank(*n, self.alpha()) > 0).unwrap_or(u32::MAX)
     }
 }
 
-/// What one policy has that another has not, at the same start states.
+/// Figures are told to a thousandth (µs, µJ): less than half of that is none, but the order in which numbers were added up.
+const UNTOLD: f64 = 0.0005;
+
+/// What one side has that another has not, at the same start states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Difference of work lost, ms; `None`: no pair can be compared.
-    pub debt_ms: Option<Estimate>,
-    /// Difference of the energies for the same work, mJ.
-    pub same_work_mj: Option<Estimate>,
-    /// Pairs whose debts cannot be compared.
+    /// How many pairs there are.
+    pub n: u32,
+    /// The median of their differences.
+    pub median: f64,
+    /// The interval; where there are too few pairs for one, the least and the largest difference.
+    pub interval: (f64, f64),
+    /// Whether it is an interval that holds together with all others of its family.
+    pub holds: bool,
+    /// Pairs that cannot be compared: of one of them only a lower bound is known, or nothing.
     pub left_out: u32,
 }
 
 impl Difference {
-    /// `samples` less `other`, pair by pair.
-    pub fn between(samples: &[Sample], other: &[Sample]) -> Difference {
-        let pairs = || samples.iter().zip(other);
-        let alike = |(a, b): &(&Sample, &Sample)| {
-            a.is_bound() == b.is_bound() && a.same_burst && b.same_burst
-        };
-        let debts = pairs().filter(alike).map(|(a, b)| a.debt_ms - b.debt_ms);
-        Difference {
-            debt_ms: Estimate::of(debts),
-            same_work_mj: Estimate::of(
-                pairs().filter_map(|(a, b)| Some(a.same_work_mj? - b.same_work_mj?)),
-            ),
-            left_out: pairs().filter(|pair| !alike(pair)).count() as u32,
-        }
-    }
-}
-
-/// One policy over all start states.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
-    /// Its name.
-    pub policy: String,
-    /// Its settings, resolved, without the start state's.
-    pub settings: Settings,
-    /// One a start state, in their order.
-    pub samples: Vec<Sample>,
-    /// Work lost, in ms of full speed.
-    pub debt_ms: Estimate,
-    /// In how many runs it is a lower bound.
-    pub bounds: u32,
-    /// Time to full speed, over the runs that have it.
-    pub full_speed_ms: Option<Estimate>,
-    /// Energy over the run; `None`: of one of them it is unknown.
-    pub energy_mj: Option<Estimate>,
-    /// Energy for the same work.
-    pub same_work_mj: Option<Estimate>,
-    /// No other policy has both less debt and less energy for the same work (by their medians; where
-    /// energies are unknown, by their debts alone).
-    pub efficient: bool,
-    /// What it has more than the first policy; `None`: it is the first.
-    pub against_first: Option<Difference>,
-}
-
-/// Policies over the same start states.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    /// Workload name.
-    pub workload: String,
-    /// Platform name.
-    pub platform: String,
-    /// The task whose debts these are.
-    pub comm: String,
-    /// Seed.
-    pub seed: u64,
-    /// Whether the platform says what power its CPUs take.
-    pub power_known: bool,
-    /// The start states.
-    pub states: Vec<StartState>,
-    /// The policies; of an ablation its base, the whole of it, then each patch's two.
-    pub policies: Vec<Compared>,
-    /// The patches, if these policies take one apart.
-    pub patches: Vec<Patch>,
-    /// Which of these figures are known to be weak.
-    pub cautions: Vec<crate::caution::Caution>,
-}
-
-/// A switch that a preset sets, and what it buys.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Patch {
-    /// `key=value`.
-    pub setting: String,
-    /// Whether any run is another with it than without it.
-    pub acts: bool,
-    /// The whole preset less the preset without it: negative debts are what it buys.
-    pub last: Difference,
-    /// It alone less the base.
-    pub alone: Difference,
-}
-
-impl Compared {
-    /// The figures of one policy's runs; `None` if there is no run.
-    pub fn of(policy: String, settings: Settings, samples: Vec<Sample>) -> Option<Compared> {
-        let over = |f: fn(&Sample) -> f64| Estimate::of(samples.iter().map(f));
-        let known = |f: fn(&Sample) -> Option<f64>| {
-            samples.iter().map(f).collect::<Option<Vec<f64>>>().and_then(Estimate::of)
-        };
-        Some(Compared {
-            policy,
-            settings,
-            debt_ms: over(|s| s.debt_ms)?,
-            bounds: samples.iter().filter(|s| s.is_bound()).count() as u32,
-            full_speed_ms: Estimate::of(samples.iter().filter_map(|s| s.full_speed_ms)),
-            energy_mj: known(|s| s.energy_mj),
-            same_work_mj: known(|s| s.same_work_mj),
-            efficient: false,
-            against_first: None,
-            samples,
+    /// Of these differences; `None`: there are none.
+    pub fn of(
+        differences: impl IntoIterator<Item = f64>,
+        left_out: u32,
+        family: Family,
+    ) -> Option<Difference> {
+        let told = |d: f64| if d.abs() < UNTOLD { 0.0 } else { d };
+        let x = sorted(differences.into_iter().map(told));
+        let rank = rank(x.len() as u32, family.alpha()) as usize;
+        Some(Difference {
+            n: x.len() as u32,
+            median: median(&x)?,
+            interval: (x[rank.max(1) - 1], x[x.len() - rank.max(1)]),
+            holds: rank > 0,
+            left_out,
         })
     }
-}
 
-/// Fills in what each policy has more than the first, and which are efficient.
-pub fn relate(policies: &mut [Compared]) {
-    let known = policies.iter().all(|p| p.same_work_mj.is_some());
-    let energy = |p: &Compared| p.same_work_mj.filter(|_| known).map_or(0.0, |mj| mj.median);
-    let medians: Vec<(f64, f64)> = policies.iter().map(|p| (p.debt_ms.median, energy(p))).collect();
-    let Some(first) = policies.first().map(|p| p.samples.clone()) else { return };
-    for (i, p) in policies.iter_mut().enumerate() {
-        let (debt, energy) = medians[i];
-        let beats = |m: &(f64, f64)| m.0 <= debt && m.1 <= energy && (m.0 < debt || m.1 < energy);
-        p.efficient = !medians.iter().any(beats);
-        p.against_first = (i > 0).then(|| Difference::between(&p.samples, &first));
+    /// Whether there surely is one.
+    pub fn is_sure(&self) -> bool {
+        self.holds && (self.interval.0 > 0.0 || self.interval.1 < 0.0)
     }
 }
 
@@ -260,6 +143,7 @@ mod tests {
     /// Ranks from tables of the sign test, two-sided at 5 %.
     #[test]
     fn ranks_are_those_of_the_sign_test() {
+        let rank = |n| rank(n, ALPHA);
         for (n, k) in [(0, 0), (1, 0), (5, 0), (6, 1), (8, 1), (9, 2), (12, 3), (16, 4), (20, 6)] {
             assert_eq!(rank(n), k, "n = {n}");
         }
@@ -281,40 +165,20 @@ mod tests {
         assert_eq!(Estimate::of([]), None);
     }
 
-    fn sample(debt_ms: f64, ended_by: EndedBy, mj: f64) -> Sample {
-        let full_speed_ms = None;
-        Sample {
-            debt_ms,
-            same_burst: true,
-            ended_by,
-            full_speed_ms,
-            energy_mj: Some(mj),
-            same_work_mj: Some(mj),
-        }
-    }
-
     #[test]
-    fn a_lower_bound_is_compared_with_lower_bounds_only() {
-        let (full, end) = (EndedBy::FullSpeed, EndedBy::RunEnd);
-        let a = [sample(10.0, full, 1.0), sample(90.0, end, 1.0), sample(80.0, end, 1.0)];
-        let b = [sample(14.0, full, 2.0), sample(20.0, full, 2.0), sample(90.0, end, 2.0)];
-        let d = Difference::between(&a, &b);
-        assert_eq!((d.left_out, d.debt_ms.unwrap().n, d.debt_ms.unwrap().median), (1, 2, -7.0));
-        assert_eq!(d.same_work_mj.unwrap().median, -1.0);
-    }
-
-    #[test]
-    fn efficient_is_what_nobody_beats() {
-        let policy = |debt, mj| {
-            let samples = vec![sample(debt, EndedBy::FullSpeed, mj)];
-            Compared::of(String::new(), Settings::default(), samples).unwrap()
+    fn the_more_is_told_together_the_more_pairs_it_takes() {
+        let of = |n: u32, m: usize| {
+            Difference::of((1..=n).map(f64::from), 0, Family(m)).unwrap().is_sure()
         };
-        let mut all =
-            [policy(90.0, 10.0), policy(50.0, 20.0), policy(60.0, 20.0), policy(5.0, 90.0)];
-        relate(&mut all);
-        assert_eq!(all.each_ref().map(|p| p.efficient), [true, true, false, true]);
-        let against: Vec<_> = all.iter().map(|p| p.against_first.is_some()).collect();
-        assert_eq!(against, [false, true, true, true]);
+        for (m, pairs) in [(1, 6), (2, 7), (3, 7), (6, 8), (7, 9), (12, 9), (100, 12)] {
+            assert_eq!(Family(m).pairs(), pairs, "{m}");
+            assert_eq!((of(pairs - 1, m), of(pairs, m)), (false, true), "{m}");
+        }
+        let dust = Difference::of([1e-12; 20], 0, Family::ONE).unwrap();
+        assert!(dust.median == 0.0 && !dust.is_sure(), "{dust:?}");
+        let few = Difference::of([1.0, 2.0, 4.0], 2, Family::ONE).unwrap();
+        assert_eq!((few.interval, few.holds, few.left_out), ((1.0, 4.0), false, 2));
+        assert_eq!(Difference::of([], 3, Family::ONE), None);
     }
 
     proptest! {
@@ -328,6 +192,23 @@ mod tests {
             // Shifting the values shifts the estimate: a difference of pairs is a pair of differences.
             let shifted = Estimate::of(x.iter().map(|v| v + 1.0)).unwrap();
             prop_assert!((shifted.median - e.median - 1.0).abs() < 1e-6);
+        }
+
+        #[test]
+        fn exchanged_sides_differ_by_the_opposite(
+            x in prop::collection::vec((-1e6..1e6_f64, -1e6..1e6_f64), 1..64),
+            m in 1..40usize,
+        ) {
+            let of = |turn: bool| {
+                let pairs = x.iter().map(|(a, b)| if turn { b - a } else { a - b });
+                Difference::of(pairs, 0, Family(m)).unwrap()
+            };
+            let (there, back) = (of(false), of(true));
+            let (low, high) = back.interval;
+            prop_assert_eq!((there.median, there.interval), (-back.median, (-high, -low)));
+            prop_assert_eq!(there.is_sure(), back.is_sure());
+            let same = Difference::of(x.iter().map(|(a, _)| a - a), 0, Family(m)).unwrap();
+            prop_assert!(same.median == 0.0 && same.interval == (0.0, 0.0) && !same.is_sure());
         }
     }
 }

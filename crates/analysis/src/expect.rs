@@ -9,7 +9,10 @@ use risetime_model::{InputError, Workload};
 pub struct Expectation {
     /// As it was written.
     pub text: String,
-    figure: Metric,
+    /// The figure that it is about.
+    pub figure: Metric,
+    /// Where it was asked for.
+    place: &'static str,
     than: Than,
     value: f64,
     unit: Option<Unit>,
@@ -61,8 +64,15 @@ impl Expectation {
     ///
     /// Errors: no comparison, no number, an unknown unit.
     pub fn parse(text: &str) -> Result<Expectation, InputError> {
+        Expectation::parse_at(text, "--expect")
+    }
+
+    /// The same, asked for at `place`.
+    ///
+    /// Errors: as there.
+    pub fn parse_at(text: &str, place: &'static str) -> Result<Expectation, InputError> {
         let wrong = |what: String| {
-            InputError::new("--expect", what).hint("for example 'ui.response_p99 <= 16.6ms'")
+            InputError::new(place, what).hint("for example 'ui.response_p99 <= 16.6ms'")
         };
         let split = COMPARISONS.iter().find_map(|(sign, than)| {
             text.split_once(sign).map(|(figure, value)| (figure, *than, value))
@@ -87,6 +97,7 @@ impl Expectation {
         Ok(Expectation {
             text: text.trim().to_string(),
             figure: Metric::new(figure.trim()),
+            place,
             than,
             value: number * known.map_or(1.0, |(.., scale)| *scale),
             unit: known.map(|(_, unit, _)| *unit),
@@ -101,15 +112,23 @@ impl Expectation {
     }
 
     fn placed(&self, e: InputError) -> InputError {
-        InputError { place: "--expect".into(), what: format!("`{}`: {}", self.text, e.what), ..e }
+        InputError { place: self.place.into(), what: format!("`{}`: {}", self.text, e.what), ..e }
     }
 
     /// Whether it holds in `run`.
     ///
     /// Errors: a figure that no such run has; a unit that is not the figure's.
     pub fn check(&self, run: &RunResult) -> Result<Checked, InputError> {
-        let wrong = |what: String| InputError::new("--expect", what);
         let (found, unit) = self.figure.of(run).map_err(|e| self.placed(e))?;
+        self.check_unit(unit)?;
+        Ok(Checked { holds: self.holds(found), found, unit })
+    }
+
+    /// Whether its value counts what the figure does, `unit`.
+    ///
+    /// Errors: it counts something else.
+    pub fn check_unit(&self, unit: Unit) -> Result<(), InputError> {
+        let wrong = |what: String| InputError::new(self.place, what);
         if let Some(own) = self.unit.filter(|own| *own != unit) {
             let is = match unit {
                 Unit::Count => "a number".to_string(),
@@ -121,15 +140,19 @@ impl Expectation {
                 own.as_str()
             )));
         }
+        Ok(())
+    }
+
+    /// Whether it holds of this value; `None`, there is none, holds for nothing.
+    pub fn holds(&self, found: Option<f64>) -> bool {
         let value = self.value;
-        let holds = found.is_some_and(|found| match self.than {
+        found.is_some_and(|found| match self.than {
             Than::Less => found < value,
             Than::AtMost => found <= value,
             Than::More => found > value,
             Than::AtLeast => found >= value,
             Than::Same => found == value,
-        });
-        Ok(Checked { holds, found, unit })
+        })
     }
 }
 

@@ -1,18 +1,23 @@
 //! One experiment under one kernel release after another: which of them changed what.
 //!
 //! ```text
-//! figure       of one run; over start phases a Spread, with its median
-//! differs      two medians are further apart than the wider of the two spreads' middle half, and than 1 %;
+//! figure       of one run; over start phases a median, and what they have in common
+//! step         what a release has more than the one before, start phase by start phase, with its interval: those of all
+//!              steps of a figure hold together with 95 %
+//! changed      the interval of its step lies on one side of 0 (sure); or one of the two is "never"
+//! bistable     the start phases fall into two groups that lie further apart than either is wide, three times, and than 2 %
+//! disagrees    kernel and simulator: two medians further apart than the wider of the two spreads' middle half, and than 1 %;
 //!              or one of them is "never"
-//! changed      a release's figure differs from that of the release before
-//! bisected     the first release that differs from the oldest, if the newest does: by halves
 //! ```
 //!
 //! Left out: what in a release changed it. A stable release has taken changes back from later ones, and is
 //! built by somebody: [`Build`] says what is known of that.
 
+use crate::compare::{Difference, Family};
+use crate::metric::Metric;
 use crate::result::{EndedBy, RunResult, Spread};
 use risetime_kernel::KernelRev;
+use risetime_model::InputError;
 use std::collections::BTreeMap;
 
 /// Medians that are closer than so many percent do not differ.
@@ -54,9 +59,62 @@ pub struct Release {
     /// How it was built, where there is a kernel.
     pub build: Build,
     /// The real kernel's figures, in the order of [`History::figures`]; `None`: none was run.
-    pub real: Option<Vec<Spread>>,
+    pub real: Option<Vec<Taken>>,
     /// The simulator's.
-    pub simulated: Vec<Spread>,
+    pub simulated: Vec<Taken>,
+}
+
+/// A figure under one release.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// From each start phase; `None`: never.
+    pub values: Vec<Option<f64>>,
+    /// Their median and spread.
+    pub spread: Spread,
+}
+
+/// Values in two groups: the median of each, and how many there are.
+pub type Groups = [(f64, usize); 2];
+
+impl Taken {
+    /// Of these values.
+    pub fn of(values: Vec<Option<f64>>) -> Taken {
+        Taken { spread: Spread::of(values.iter().copied()), values }
+    }
+
+    /// The two groups into which the values fall, if they do: a median says little then.
+    pub fn groups(&self) -> Option<Groups> {
+        /// So many times the wider group, and so much of what they are.
+        const APART: (f64, f64) = (3.0, 0.02);
+        let mut x: Vec<f64> = self.values.iter().flatten().copied().collect();
+        x.sort_by(f64::total_cmp);
+        let gap = |i: &usize| x[*i] - x[*i - 1];
+        // A few that are off by themselves are no group.
+        let few = 2.max(x.len() / 10);
+        let splits = few..(x.len() + 1).saturating_sub(few);
+        let at = splits.max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+        let (low, high) = x.split_at(at);
+        let wide = |g: &[f64]| g[g.len() - 1] - g[0];
+        let median = |g: &[f64]| Spread::of(g.iter().copied().map(Some)).median;
+        let apart = gap(&at) > APART.0 * wide(low).max(wide(high))
+            && gap(&at) > APART.1 * x[x.len() - 1].abs().max(x[0].abs())
+            && gap(&at) > LEAST;
+        apart.then_some([(median(low)?, low.len()), (median(high)?, high.len())])
+    }
+
+    /// What `self` has more than the release `before`, told with all other steps of the figure.
+    fn less(&self, before: &Taken, steps: Family) -> Option<Difference> {
+        let pair = |(is, was): (&Option<f64>, &Option<f64>)| Some((*is)? - (*was)?);
+        let all: Vec<Option<f64>> = self.values.iter().zip(&before.values).map(pair).collect();
+        let left_out = all.iter().filter(|d| d.is_none()).count() as u32;
+        Difference::of(all.into_iter().flatten(), left_out, steps)
+    }
+
+    /// Whether it is sure that it is another than `before`; `step`: how much more it is.
+    fn is_another(&self, before: &Taken, step: Option<&Difference>) -> bool {
+        let never = |t: &Taken| t.spread.median.is_none();
+        never(self) != never(before) || step.is_some_and(Difference::is_sure)
+    }
 }
 
 /// One experiment under several releases, oldest first.
@@ -91,7 +149,7 @@ pub enum Side {
 
 impl Release {
     /// The figures of one side; `None`: it was not run.
-    pub fn on(&self, side: Side) -> Option<&[Spread]> {
+    pub fn on(&self, side: Side) -> Option<&[Taken]> {
         match side {
             Side::Real => self.real.as_deref(),
             Side::Simulated => Some(&self.simulated),
@@ -100,19 +158,37 @@ impl Release {
 }
 
 impl History {
-    /// Whether the figure of this number is another in the release of this number than in the release before
+    /// What the release of this number has more than the one before of the figure of this number; `None` for the first, and
+    /// where a side was not run or is never there.
+    pub fn step(&self, release: usize, figure: usize, side: Side) -> Option<Difference> {
+        let (was, is) = self.both(release, figure, side)?;
+        is.less(was, Family(self.releases.len().saturating_sub(1)))
+    }
+
+    fn both(&self, release: usize, figure: usize, side: Side) -> Option<(&Taken, &Taken)> {
+        let of = |i: usize| self.releases.get(i)?.on(side)?.get(figure);
+        release.checked_sub(1).and_then(of).zip(of(release))
+    }
+
+    /// Whether it is sure that the figure of this number is another in the release of this number than in the release before
     /// it; `false` for the first, and where a side was not run.
     pub fn changed(&self, release: usize, figure: usize, side: Side) -> bool {
-        let of = |i: usize| self.releases.get(i)?.on(side)?.get(figure);
-        let before = release.checked_sub(1).and_then(of);
-        before.zip(of(release)).is_some_and(|(was, is)| differs(was, is))
+        let both = self.both(release, figure, side);
+        let step = self.step(release, figure, side);
+        both.is_some_and(|(was, is)| is.is_another(was, step.as_ref()))
+    }
+
+    /// The release with the largest step of a figure, of the sure ones if there are any; `None`: there is none.
+    pub fn largest(&self, figure: usize, side: Side) -> Option<usize> {
+        let of = |i| self.step(i, figure, side);
+        largest((0..self.releases.len()).map(of))
     }
 
     /// Whether simulator and kernel differ in this figure of this release.
     pub fn disagrees(&self, release: usize, figure: usize) -> bool {
         let r = &self.releases[release];
         let real = r.real.as_ref().and_then(|r| r.get(figure));
-        real.is_some_and(|real| differs(real, &r.simulated[figure]))
+        real.is_some_and(|real| differs(&real.spread, &r.simulated[figure].spread))
     }
 
     /// Whether a real kernel was run at all.
@@ -122,7 +198,7 @@ impl History {
 
     /// The figures that say something: not never, and not next to nothing, in every release.
     pub fn telling(&self) -> impl Iterator<Item = (usize, &Figure)> {
-        let says = |s: &Spread| s.median.is_some_and(|m| m.abs() >= LEAST);
+        let says = |t: &Taken| t.spread.median.is_some_and(|m| m.abs() >= LEAST);
         self.figures.iter().enumerate().filter(move |(i, _)| {
             let sides = |r: &Release| {
                 r.simulated.get(*i).is_some_and(says)
@@ -143,36 +219,39 @@ pub fn differs(a: &Spread, b: &Spread) -> bool {
     apart > middle(a).max(middle(b)) && apart > FLOOR_PERCENT / 100.0 * x.abs().max(y.abs())
 }
 
-/// The first release whose figure differs from the oldest's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bisected {
-    /// Its number; `None`: the newest does not differ from the oldest.
-    pub first: Option<usize>,
-    /// Those that were asked, with what they gave, in the order of asking.
-    pub asked: Vec<(usize, Spread)>,
+/// The number of the largest of these steps, the first on ties: of those that are sure, else of all that are steps.
+fn largest(steps: impl Iterator<Item = Option<Difference>>) -> Option<usize> {
+    let all = steps.enumerate().filter_map(|(i, d)| Some((i, d.filter(|d| d.median != 0.0)?)));
+    let mut best: Option<(usize, (bool, f64))> = None;
+    for (i, d) in all {
+        let size = (d.is_sure(), d.median.abs());
+        if best.is_none_or(|(_, most)| size > most) {
+            best = Some((i, size));
+        }
+    }
+    best.map(|(i, _)| i)
 }
 
-/// Looks among `n` releases, at least two, for the first that differs from the first, by halves: exact where
-/// a figure changes once and stays. `ask` gives a release's figure.
-///
-/// Errors: those of `ask`.
-pub fn bisect<E>(n: usize, ask: &mut dyn FnMut(usize) -> Result<Spread, E>) -> Result<Bisected, E> {
-    let mut asked = Vec::new();
-    let mut figure = |i: usize| -> Result<Spread, E> {
-        let spread = ask(i)?;
-        asked.push((i, spread));
-        Ok(spread)
-    };
-    let oldest = figure(0)?;
-    let (mut same, mut other) = (0, n.saturating_sub(1));
-    if !differs(&oldest, &figure(other)?) {
-        return Ok(Bisected { first: None, asked });
+/// Where a figure makes its largest step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bisected {
+    /// The release of the largest step, of the sure ones if there are any, or of the one that was named; `None`: none is another
+    /// than the one before.
+    pub first: Option<usize>,
+    /// The releases that were asked, oldest first, with what each gave and how much more that is than under the one before.
+    pub asked: Vec<(usize, Taken, Option<Difference>)>,
+}
+
+impl Bisected {
+    /// Of what the releases of these numbers gave, oldest first.
+    pub fn of(taken: Vec<(usize, Taken)>) -> Bisected {
+        let steps = Family(taken.len().saturating_sub(1));
+        let less = |i: usize| taken[i].1.less(&taken[i.checked_sub(1)?].1, steps);
+        let all: Vec<Option<Difference>> = (0..taken.len()).map(less).collect();
+        let first = largest(all.iter().copied()).map(|i| taken[i].0);
+        let asked = taken.into_iter().zip(all).map(|((i, taken), step)| (i, taken, step));
+        Bisected { first, asked: asked.collect() }
     }
-    while other - same > 1 {
-        let middle = same + (other - same) / 2;
-        if differs(&oldest, &figure(middle)?) { other = middle } else { same = middle }
-    }
-    Ok(Bisected { first: Some(other), asked })
 }
 
 /// The figures of one run, the times of tasks called `task`; the same names for every run on a platform.
@@ -222,12 +301,29 @@ pub fn figures(run: &RunResult, task: &str) -> Vec<(Figure, Option<f64>)> {
     all
 }
 
-/// The figures of `runs` from several start phases, and what they are.
-pub fn spreads(runs: &[RunResult], task: &str) -> (Vec<Figure>, Vec<Spread>) {
-    let each: Vec<_> = runs.iter().map(|run| figures(run, task)).collect();
-    let Some(first) = each.first() else { return (Vec::new(), Vec::new()) };
-    let of = |i: usize| Spread::of(each.iter().map(|run| run.get(i).and_then(|f| f.1)));
-    (first.iter().map(|f| f.0.clone()).collect(), (0..first.len()).map(of).collect())
+/// The figures of `runs` from several start phases, and what they are: these metrics, if any is named, else those of
+/// [`figures`].
+///
+/// Errors: a metric that a run does not have.
+pub fn taken(
+    runs: &[RunResult],
+    task: &str,
+    metrics: &[Metric],
+) -> Result<(Vec<Figure>, Vec<Taken>), InputError> {
+    let named = |run: &RunResult, metric: &Metric| {
+        let (value, unit) = metric.of(run)?;
+        let about = format!("in{}", unit.as_str());
+        let about = if about == "in" { "how many".into() } else { about };
+        Ok::<_, InputError>((Figure { name: metric.name.clone(), about }, value))
+    };
+    let of = |run: &RunResult| match metrics {
+        [] => Ok(figures(run, task)),
+        some => some.iter().map(|metric| named(run, metric)).collect(),
+    };
+    let each: Vec<Vec<(Figure, Option<f64>)>> = runs.iter().map(of).collect::<Result<_, _>>()?;
+    let Some(first) = each.first() else { return Ok((Vec::new(), Vec::new())) };
+    let of = |i: usize| Taken::of(each.iter().map(|run| run.get(i).and_then(|f| f.1)).collect());
+    Ok((first.iter().map(|f| f.0.clone()).collect(), (0..first.len()).map(of).collect()))
 }
 
 #[cfg(test)]
@@ -250,25 +346,49 @@ mod tests {
         assert!(differs(&low, &never) && !differs(&never, &never));
     }
 
+    fn taken(values: &[f64]) -> Taken {
+        Taken::of(values.iter().copied().map(Some).collect())
+    }
+
+    /// So much, from nine phases which differ a little.
+    fn about(x: f64) -> Taken {
+        taken(&[0.0, 0.3, 0.1, 0.2, 0.0, 0.25, 0.1, 0.05, 0.2].map(|by| x + by))
+    }
+
     #[test]
-    fn the_first_that_differs_is_found_by_halves() {
-        for n in 2..40_usize {
-            for first in 1..n {
-                let mut ask = |i: usize| Ok::<_, ()>(spread(&[if i < first { 1.0 } else { 3.0 }]));
-                let found = bisect(n, &mut ask).unwrap();
-                assert_eq!(found.first, Some(first));
-                assert!(
-                    found.asked.len() <= 2 + n.ilog2() as usize + 1,
-                    "{n}: {}",
-                    found.asked.len()
-                );
-            }
-            let mut none = |_| Ok::<_, ()>(spread(&[1.0]));
-            let found = bisect(n, &mut none).unwrap();
-            assert_eq!((found.first, found.asked.len()), (None, 2));
-        }
-        let mut fails = |i: usize| if i == 0 { Ok(spread(&[1.0])) } else { Err("no boot") };
-        assert_eq!(bisect(3, &mut fails), Err("no boot"));
+    fn the_largest_step_is_found_and_not_the_first() {
+        let of = |all: &[f64]| Bisected::of(all.iter().map(|x| about(*x)).enumerate().collect());
+        let found = of(&[1450.0, 1470.0, 1470.0, 2180.0, 2180.0, 2100.0]);
+        assert_eq!(found.first, Some(3));
+        let step = found.asked[3].2.unwrap();
+        assert!(step.is_sure() && (step.median - 710.0).abs() < 1e-9);
+        assert!(found.asked[1].2.unwrap().is_sure() && !found.asked[2].2.unwrap().is_sure());
+        // One that went back is a step as well.
+        assert_eq!(of(&[5.0, 90.0, 5.0]).first, Some(1));
+        assert_eq!(of(&[5.0, 5.0, 5.0]).first, None);
+        // The largest is named also where nothing is sure.
+        let two_stay = [0.0, 700.0, 710.0, 0.1, 700.0, 720.0, 705.0, 700.0, 710.0];
+        let moved = taken(&two_stay.map(|by| 1450.0 + by));
+        let found = Bisected::of(vec![(0, about(1440.0)), (1, about(1450.0)), (2, moved)]);
+        assert_eq!(found.first, Some(1), "ten are sure");
+        let unsure = Bisected { first: None, asked: found.asked.into_iter().skip(1).collect() };
+        let again = Bisected::of(unsure.asked.into_iter().map(|(i, t, _)| (i, t)).collect());
+        assert!(again.first == Some(2) && !again.asked[1].2.unwrap().is_sure());
+        // Half of the phases one way, half the other: the median moves, and nothing is sure.
+        let both = |few: f64, many: f64| taken(&[few, many, few, many, few, many, few, many, many]);
+        let found = Bisected::of(vec![(0, both(1.0, 9.0)), (1, both(9.0, 1.0))]);
+        assert!(!found.asked[1].2.unwrap().is_sure());
+    }
+
+    #[test]
+    fn two_groups_are_told_from_a_spread() {
+        let low_high = taken(&[1480.0, 2180.0, 1478.0, 2181.0, 2179.0, 1479.0, 2180.0]);
+        assert_eq!(low_high.groups(), Some([(1479.0, 3), (2180.0, 4)]));
+        assert_eq!(taken(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).groups(), None);
+        assert_eq!(taken(&[1.0, 1.0, 1.0, 1.0, 1.0, 9.0]).groups(), None, "one by itself");
+        assert_eq!(taken(&[100.0, 100.0, 101.0, 101.0]).groups(), None, "next to nothing");
+        assert_eq!(taken(&[1.0, 2.0]).groups(), None);
+        assert_eq!(Taken::default().groups(), None);
     }
 
     #[test]
@@ -277,8 +397,8 @@ mod tests {
             name: "6.1".into(),
             rev: KernelRev::V6_1,
             build: Build::default(),
-            real: Some(vec![spread(&[real]), spread(&[0.0])]),
-            simulated: vec![spread(&[simulated]), spread(&[0.0])],
+            real: Some(vec![about(real), taken(&[0.0; 9])]),
+            simulated: vec![about(simulated), taken(&[0.0; 9])],
         };
         let figure = |name: &str| Figure { name: name.into(), about: String::new() };
         let mut history = History {
@@ -293,6 +413,8 @@ mod tests {
         };
         let changed = |h: &History, side| (0..3).map(|r| h.changed(r, 0, side)).collect::<Vec<_>>();
         assert_eq!(changed(&history, Side::Real), [false, true, false]);
+        assert_eq!(history.largest(0, Side::Real), Some(1));
+        assert_eq!(history.largest(1, Side::Real), None);
         assert_eq!(changed(&history, Side::Simulated), [false, false, true]);
         assert_eq!(
             (0..3).map(|r| history.disagrees(r, 0)).collect::<Vec<_>>(),

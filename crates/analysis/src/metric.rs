@@ -66,6 +66,13 @@ impl Metric {
         figure(run, &self.name).map_err(|known| self.unknown(&known))
     }
 
+    /// Whether its value in `run` is a lower bound: of work lost that the end of the run cut off.
+    pub fn is_bound(&self, run: &RunResult) -> bool {
+        let Some((whose, "debt")) = self.name.rsplit_once('.') else { return false };
+        let first = named(run, whose).first().and_then(|t| t.burst.as_ref());
+        first.is_some_and(|burst| burst.ended_by == EndedBy::RunEnd)
+    }
+
     /// Whether some run of `w` may have it: all that can be said before one is made.
     ///
     /// Errors: as [`Metric::of`]'s.
@@ -80,7 +87,7 @@ impl Metric {
         let is_task = tasks().any(|comm| comm == whose || group_name(comm) == whose);
         let all = [
             w.jobs.iter().any(|job| job.name == whose).then(|| of_jobs(&Jobs::default())),
-            is_task.then(|| of_latency(&Latency::default())),
+            is_task.then(|| of_latency(None)),
             w.groups.iter().any(|g| g.path == whose).then(|| of_quota(&Quota::default())),
             is_task.then(|| [of_tasks(&[]), of_reservations(&[])].concat()),
         ];
@@ -158,15 +165,11 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
     let Some((whose, what)) = name.rsplit_once('.') else { return Err(known()) };
     let job = run.jobs.iter().find(|j| j.name == whose);
     let latency = run.latency.iter().find(|l| l.tasks == whose);
-    let named = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
-        run.tasks.iter().filter(|t| of(&t.comm) == whose).collect()
-    };
     let quota = run.quotas.iter().find(|q| q.group == whose);
-    let tasks = Some(named(|comm| comm)).filter(|all| !all.is_empty());
-    let tasks = tasks.unwrap_or_else(|| named(group_name));
+    let tasks = named(run, whose);
     let all = [
         job.map(of_jobs),
-        latency.map(of_latency),
+        Some(of_latency(latency)).filter(|_| latency.is_some() || !tasks.is_empty()),
         quota.map(of_quota),
         Some(of_tasks(&tasks)).filter(|_| !tasks.is_empty()),
         Some(of_reservations(&tasks)).filter(|_| tasks.iter().any(|t| t.reservation.is_some())),
@@ -177,6 +180,15 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
     }
     let found = all.iter().find(|(name, _)| name == what).map(|(_, figure)| *figure);
     found.ok_or_else(|| of(whose, all.into_iter().map(|(name, _)| name).collect()))
+}
+
+/// The task `whose`, else all of that name.
+fn named<'r>(run: &'r RunResult, whose: &str) -> Vec<&'r TaskResult> {
+    let of = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
+        run.tasks.iter().filter(|t| of(&t.comm) == whose).collect()
+    };
+    let one = Some(of(|comm| comm)).filter(|all| !all.is_empty());
+    one.unwrap_or_else(|| of(group_name))
 }
 
 /// Figures that belong to no task, job or group.
@@ -244,19 +256,21 @@ fn percentiles(of: &str, p: Option<&Percentiles>, unit: Unit) -> Vec<(String, Fi
     p.copied().unwrap_or_default().named().map(figure).into()
 }
 
-fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
-    let figures = [
-        ("p50", l.p50_ms),
-        ("p90", l.p90_ms),
-        ("p99", l.p99_ms),
-        ("p99_9", l.p99_9_ms),
-        ("max", l.max_ms),
+/// By name, also where no activation was over by the run's end.
+fn of_latency(l: Option<&Latency>) -> Vec<(String, Figure)> {
+    let figures: [(&str, fn(&Latency) -> f64); 5] = [
+        ("p50", |l| l.p50_ms),
+        ("p90", |l| l.p90_ms),
+        ("p99", |l| l.p99_ms),
+        ("p99_9", |l| l.p99_9_ms),
+        ("max", |l| l.max_ms),
     ];
-    let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
-    let longer = percentiles("activation_longer", l.longer.as_ref(), Unit::Time);
-    let waits = [("wakeup", &l.wakeup), ("wu_lat", &l.wu_lat)];
-    let waits =
-        waits.into_iter().flat_map(|(name, w)| percentiles(name, w.took.as_ref(), Unit::Time));
+    let figures = figures.map(|(name, of)| (format!("activation_{name}"), (l.map(of), Unit::Time)));
+    let longer = percentiles("activation_longer", l.and_then(|l| l.longer.as_ref()), Unit::Time);
+    let waits = [("wakeup", l.map(|l| &l.wakeup)), ("wu_lat", l.map(|l| &l.wu_lat))];
+    let waits = waits
+        .into_iter()
+        .flat_map(|(name, w)| percentiles(name, w.and_then(|w| w.took.as_ref()), Unit::Time));
     figures.into_iter().chain(longer).chain(waits).collect()
 }
 

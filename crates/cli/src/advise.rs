@@ -7,7 +7,9 @@ use crate::run::Bar;
 use crate::vm;
 use risetime_analysis::Measured;
 use risetime_analysis::advice::Advice;
-use risetime_lab::{Request, Wanted, advised_on};
+use risetime_analysis::expect::Expectation;
+use risetime_analysis::metric::Metric;
+use risetime_lab::{Goal, Request, Wanted, advised_on};
 use risetime_model::Experiment;
 use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
@@ -30,6 +32,9 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
         phases: args.phases,
         budget: args.budget,
     };
+    if let Some(text) = &args.goal {
+        return to_a_goal(args, &wanted, text);
+    }
     let knows_power =
         |e: &Experiment| e.platform.domains.iter().all(|d| d.busy_power(d.freq_max()).is_some());
     if args.plot.wanted() && !wanted.request.experiments()?.iter().all(knows_power) {
@@ -53,6 +58,20 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
     output::print(&match args.format {
         TextOrJson::Json => json::advice(&advice, &command, real.as_ref()),
         TextOrJson::Text => text::advice(&advice, &command, real.as_ref(), &output::style()),
+    })
+}
+
+/// The least of one figure with which another reaches a goal.
+fn to_a_goal(args: &Advise, wanted: &Wanted, text: &str) -> Result<ExitCode, Failure> {
+    let expected = Expectation::parse_at(text, "--goal")?;
+    let goal = Goal { expected, least: Metric::new(args.least.clone()) };
+    let bar = Bar::new(u64::from(args.budget), "simulations");
+    let sought = risetime_lab::advise_goal(wanted, &goal, |done| bar.at(done as u64))?;
+    drop(bar);
+    let command = command(args);
+    output::print(&match args.format {
+        TextOrJson::Json => json::goal(&sought, &command),
+        TextOrJson::Text => text::goal(&sought, &command, &output::style()),
     })
 }
 

@@ -1,11 +1,10 @@
-//! `risetime compare`: policies over many start states, by what a burst loses or by figures of whole runs.
+//! `risetime compare`: policies over many start states, by what the workload is about or by figures that are named.
 
-use crate::args::{Compare, Format, OF_A_MACHINE, StartUtils};
+use crate::args::{Compare, CompareFormat, OF_A_MACHINE, StartUtils};
 use crate::output::{self, Failure};
-use crate::plot::NO_ENERGY;
 use crate::run::{Bar, note_doubts};
 use risetime_analysis::metric::Metric;
-use risetime_analysis::{Measured, Options, switched};
+use risetime_analysis::{Compared, Measured, Subject, switched};
 use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
 use risetime_report::{csv, json, picture, text};
@@ -20,18 +19,137 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
         note_doubts(&experiments, workload);
         groups.push(experiments);
     }
-    match (args.metrics.as_slice(), groups.as_slice()) {
-        ([], [one]) if one.len() > 1 && args.skip.skip_ms.is_some() => {
-            let what = "without --metric a burst is compared, which is of the whole run";
-            Err(InputError::new("--skip-ms", what).hint("--metric NAME (docs/jobs.md)").into())
-        }
-        ([], [one]) if one.len() > 1 => debts(args, one, &switches),
-        _ if groups.iter().map(Vec::len).sum::<usize>() < 2 => {
-            let what = "found one policy, wanted at least two to compare";
-            Err(InputError::new("--policy", what).hint("repeat --policy, or use --ablate").into())
-        }
-        _ => metrics(args, &groups, &switches),
+    if groups.iter().map(Vec::len).sum::<usize>() < 2 {
+        let what = "found one policy, wanted at least two to compare";
+        return Err(InputError::new("--policy", what)
+            .hint("repeat --policy, or use --ablate")
+            .into());
     }
+    let asked: Vec<Asked> = groups.iter().map(|g| asked(args, &g[0])).collect();
+    let of_burst = |asked: &Asked| matches!(asked, Asked::Subject(Subject::Burst(_)));
+    if args.skip.skip_ms.is_some() && asked.iter().any(of_burst) {
+        let what = "without --metric a burst is compared, which is of the whole run";
+        return Err(InputError::new("--skip-ms", what).hint("--metric NAME (docs/jobs.md)").into());
+    }
+    let grids: Vec<Grid> = groups
+        .iter()
+        .zip(&asked)
+        .map(|(g, asked)| grid(args, g, asked))
+        .collect::<Result<_, _>>()?;
+    let runs =
+        |(group, grid): (&Vec<Experiment>, &Grid)| group.len() * grid.starts(&group[0]).len();
+    let bar = Bar::new(groups.iter().zip(&grids).map(runs).sum::<usize>() as u64, "simulations");
+    let (mut all, mut before) = (Vec::new(), 0);
+    for ((group, grid), asked) in groups.iter().zip(&grids).zip(&asked) {
+        let progress = |done: usize| bar.at((before + done) as u64);
+        let figures = asked.figures();
+        all.push(risetime_lab::measure_from(&Simulator, group, grid, &figures, progress)?);
+        before += runs((group, grid));
+    }
+    drop(bar);
+    tell_apart(args, &mut all);
+    let apart = all.first().filter(|_| !switches.is_empty());
+    let compared = Compared {
+        switches: apart.map_or(Vec::new(), |parts| switched(&switches, parts)),
+        subjects: asked.into_iter().filter_map(Asked::subject).collect(),
+        command: command(args),
+        groups: all,
+    };
+    args.plot.draw(|| picture::compared(&compared))?;
+    output::stream(|out| match args.format {
+        CompareFormat::Json => out.write_all(json::compare(&compared).as_bytes()),
+        CompareFormat::Csv => csv::compare(out, &compared, &args.settings.all()),
+        CompareFormat::Mail => out.write_all(text::mail(&compared).as_bytes()),
+        CompareFormat::Text => {
+            out.write_all(text::compared(&compared, &output::style()).as_bytes())
+        }
+    })
+}
+
+/// What is compared: what the workload is about, or figures that were named.
+enum Asked {
+    Subject(Subject),
+    Named(Vec<Metric>),
+}
+
+impl Asked {
+    fn figures(&self) -> Vec<Metric> {
+        match self {
+            Asked::Subject(subject) => subject.figures(),
+            Asked::Named(all) => all.clone(),
+        }
+    }
+
+    fn subject(self) -> Option<Subject> {
+        match self {
+            Asked::Subject(subject) => Some(subject),
+            Asked::Named(_) => None,
+        }
+    }
+}
+
+fn asked(args: &Compare, e: &Experiment) -> Asked {
+    let task = args.task.as_deref();
+    let named = |name: &String| Metric::of_task(name, task);
+    match args.metrics.as_slice() {
+        [] => Asked::Subject(Subject::of(e, task)),
+        some => Asked::Named(some.iter().map(named).collect()),
+    }
+}
+
+/// The start states of a group: utils to start from only where the first task has a burst from rest, by default where that is
+/// what is compared.
+fn grid(args: &Compare, group: &[Experiment], asked: &Asked) -> Result<Grid, Failure> {
+    let e = &group[0];
+    let first = e.workload.tasks.get(e.workload.first_created()).map_or("", |task| &task.comm);
+    let has_burst = matches!(Subject::of(e, Some(first)), Subject::Burst(_));
+    let is_it = matches!(asked, Asked::Subject(Subject::Burst(name)) if name == first);
+    let own = group.iter().find(|e| e.settings.int("start_util").is_some());
+    let start_utils = match &args.start_utils {
+        Some(StartUtils(utils)) if !utils.is_empty() && !has_burst => {
+            let what = format!(
+                "`{first}` of {} has no burst from rest that would begin at such a util",
+                e.workload.name
+            );
+            let hint = "leave it out: each start phase begins with the util that is";
+            return Err(InputError::new("--start-utils", what).hint(hint).into());
+        }
+        Some(StartUtils(utils)) => utils.clone(),
+        None if is_it && own.is_none() => StartUtils::default().0,
+        None => Vec::new(),
+    };
+    match own {
+        Some(e) if !start_utils.is_empty() => Err(InputError::new(
+            e.policy.place_of("start_util"),
+            "sets `start_util`, which is swept here",
+        )
+        .hint("--start-utils own, or leave it out")
+        .into()),
+        _ => Ok(Grid { phases: args.phases, start_utils }),
+    }
+}
+
+/// The words that repeat it.
+fn command(args: &Compare) -> Vec<String> {
+    let mut words: Vec<String> = vec!["risetime".into(), "compare".into()];
+    words.extend(args.workloads.iter().cloned());
+    let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    args.platforms.iter().for_each(|p| option("platform", p.clone()));
+    args.policies.iter().for_each(|p| option("policy", p.clone()));
+    args.ablate.iter().for_each(|p| option("ablate", p.clone()));
+    args.metrics.iter().for_each(|m| option("metric", m.clone()));
+    args.task.iter().for_each(|t| option("task", t.clone()));
+    args.settings.all().iter().for_each(|(key, value)| option("set", format!("{key}={value}")));
+    args.settings.other.hz.iter().for_each(|hz| option("hz", hz.to_string()));
+    args.seconds.iter().for_each(|s| option("seconds", s.to_string()));
+    args.skip.skip_ms.iter().for_each(|ms| option("skip-ms", ms.to_string()));
+    option("phases", args.phases.to_string());
+    if let Some(StartUtils(utils)) = &args.start_utils {
+        let utils: Vec<String> = utils.iter().map(u64::to_string).collect();
+        option("start-utils", if utils.is_empty() { "own".into() } else { utils.join(",") });
+    }
+    option("seed", args.seed.to_string());
+    words.iter().map(|word| risetime_lab::quoted(word)).collect()
 }
 
 /// Each workload with each platform.
@@ -58,78 +176,6 @@ fn tell_apart(args: &Compare, all: &mut [Vec<Measured>]) {
             }
         }
     }
-}
-
-/// By what the first task's burst loses, and the energy.
-fn debts(
-    args: &Compare,
-    experiments: &[Experiment],
-    switches: &[String],
-) -> Result<ExitCode, Failure> {
-    let StartUtils(start_utils) = args.start_utils.clone().unwrap_or_default();
-    let grid = Grid { phases: args.phases, start_utils };
-    if let Some(e) = experiments.iter().find(|e| e.settings.int("start_util").is_some())
-        && !grid.start_utils.is_empty()
-    {
-        return Err(InputError::new(
-            e.policy.place_of("start_util"),
-            "sets `start_util`, which is swept here",
-        )
-        .hint("--start-utils own, or leave it out")
-        .into());
-    }
-    let runs =
-        experiments.len() as u64 * u64::from(grid.phases) * grid.start_utils.len().max(1) as u64;
-    let bar = Bar::new(runs, "simulations");
-    let compared =
-        risetime_lab::compare(experiments, &grid, switches, |done, _| bar.at(done as u64))?;
-    drop(bar);
-    if args.plot.wanted() && !compared.power_known {
-        return Err(Failure::input("--plot", NO_ENERGY));
-    }
-    args.plot.draw(|| picture::pareto(&compared))?;
-    output::stream(|out| match args.format {
-        Format::Json => out.write_all(json::compare(&compared).as_bytes()),
-        Format::Csv => csv::compare(out, &compared, &args.settings.all()),
-        Format::Text => out.write_all(text::tradeoff(&compared, &output::style()).as_bytes()),
-    })
-}
-
-/// By figures of whole runs. A group is one workload on one platform.
-fn metrics(
-    args: &Compare,
-    groups: &[Vec<Experiment>],
-    switches: &[String],
-) -> Result<ExitCode, Failure> {
-    let named = |name: &String| Metric::of_task(name, args.task.as_deref());
-    let wanted: Vec<Metric> = args.metrics.iter().map(named).collect();
-    let runs = groups.iter().map(Vec::len).sum::<usize>() as u64 * u64::from(args.phases);
-    let bar = Bar::new(runs, "simulations");
-    let (mut all, mut before) = (Vec::new(), 0);
-    for group in groups {
-        let usual = || usual(&group[0]);
-        let wanted = if wanted.is_empty() { usual()? } else { wanted.clone() };
-        let progress = |done: usize| bar.at(before + done as u64);
-        all.push(risetime_lab::measure(&Simulator, group, args.phases, &wanted, progress)?);
-        before += group.len() as u64 * u64::from(args.phases);
-    }
-    drop(bar);
-    tell_apart(args, &mut all);
-    let apart = all.first().filter(|_| !switches.is_empty());
-    let apart = apart.map_or(Vec::new(), |parts| switched(switches, parts));
-    let groups: Vec<&[Measured]> = all.iter().map(Vec::as_slice).collect();
-    args.plot.draw(|| picture::metrics(&groups, &apart))?;
-    output::stream(|out| match args.format {
-        Format::Json => out.write_all(json::metrics(&groups, &apart).as_bytes()),
-        Format::Csv => csv::metrics(out, &all.concat(), &args.settings.all()),
-        Format::Text => out.write_all(text::metrics(&groups, &apart, &output::style()).as_bytes()),
-    })
-}
-
-/// What such a run is asked for if nobody says what.
-fn usual(e: &Experiment) -> Result<Vec<Metric>, Failure> {
-    let probe = risetime_lab::run(&Simulator, e, Options::default(), None)?.result;
-    Ok(vec![risetime_lab::usual_metric(e, None, &probe), Metric::new("energy")])
 }
 
 /// The policies' experiments, and the switches if they take a preset apart.

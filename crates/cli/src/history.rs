@@ -4,9 +4,10 @@ use crate::args::{History, OF_THE_VM, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use crate::vm;
-use risetime_analysis::history::{Build, Side};
+use risetime_analysis::history::{Build, Side, Taken};
+use risetime_analysis::metric::Metric;
 use risetime_kernel::KernelRev;
-use risetime_lab::{Kernel, Request, WANTED, simulated_only};
+use risetime_lab::{Kernel, Request, Told, WANTED, simulated_only};
 use risetime_model::InputError;
 use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
@@ -31,6 +32,8 @@ pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
     };
     // What is wrong with what was asked for comes before any boot.
     let task = risetime_lab::task_of(&request, args.task.as_deref())?;
+    let metric = |name: &String| Metric::of_task(name, Some(&task));
+    let told = Told { metrics: args.metrics.iter().map(metric).collect(), task: task.clone() };
     let booted = if args.simulated { Vec::new() } else { booted(args)? };
     let kernels: Vec<Kernel<'_>> = if booted.is_empty() {
         request.experiments()?;
@@ -41,9 +44,11 @@ pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
     } else {
         booted.iter().map(kernel).collect()
     };
+    // Of simulations as many as it takes to be sure of a bistable figure.
+    let phases = args.phases.unwrap_or(if booted.is_empty() { 32 } else { 9 });
     match &args.bisect {
-        Some(figure) => bisect(args, &request, &kernels, (&task, figure)),
-        None => whole(args, &request, &kernels, &task),
+        Some(figure) => bisect(args, &request, &kernels, (&task, figure), phases),
+        None => whole(args, &request, &kernels, &told, phases),
     }
 }
 
@@ -97,11 +102,12 @@ fn whole(
     args: &History,
     request: &Request,
     kernels: &[Kernel<'_>],
-    task: &str,
+    told: &Told,
+    phases: u32,
 ) -> Result<ExitCode, Failure> {
     let bar = Bar::new(kernels.len() as u64, "releases");
     let history =
-        risetime_lab::history(request, kernels, task, args.phases, |done| bar.at(done as u64))?;
+        risetime_lab::history(request, kernels, told, phases, |done| bar.at(done as u64))?;
     drop(bar);
     args.plot.draw(|| picture::history(&history))?;
     output::print(&match args.format {
@@ -115,26 +121,48 @@ fn bisect(
     request: &Request,
     kernels: &[Kernel<'_>],
     asked: (&str, &str),
+    phases: u32,
 ) -> Result<ExitCode, Failure> {
     let real = kernels.iter().all(|k| k.backend.is_some());
     let side = if real { Side::Real } else { Side::Simulated };
-    let mut heard = |name: &str, spread: &risetime_analysis::Spread| {
-        let median = spread.median.map_or("never".to_string(), |m| format!("{m:.1}"));
+    let mut heard = |name: &str, taken: &Taken| {
+        let median = taken.spread.median.map_or("never".to_string(), |m| format!("{m:.1}"));
         output::note(&format!("{name}: {} {median}", asked.1));
     };
-    let found =
-        risetime_lab::history_bisect(request, kernels, asked, side, args.phases, &mut heard)?;
     let names: Vec<String> = kernels.iter().map(|k| k.name.clone()).collect();
-    let between = match found.first {
+    let step = args.step.as_deref().map(|step| named_step(step, &names)).transpose()?;
+    let whose = (side, step);
+    let found = risetime_lab::history_bisect(request, kernels, asked, whose, phases, &mut heard)?;
+    let between = match found.first.filter(|first| *first > 0) {
         Some(first) if real => between(&names[first - 1], &names[first]),
         _ => Vec::new(),
     };
     output::print(&match args.format {
         TextOrJson::Json => json::bisected(asked.1, side, &names, &found, &between),
         TextOrJson::Text => {
-            text::bisected(asked.1, side, &names, &found, &between, &output::style())
+            let figure = (asked.1, phases);
+            text::bisected(figure, side, &names, &found, &between, &output::style())
         }
     })
+}
+
+/// Which of these releases is meant: its name, `linux-6.12` or `6.12` of it.
+///
+/// Errors: none; the oldest, before which there is none.
+fn named_step(step: &str, names: &[String]) -> Result<usize, InputError> {
+    let bare = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_string();
+    let wanted = bare(step);
+    let is = |name: &String| bare(name) == wanted || name.starts_with(&format!("{wanted}."));
+    match names.iter().position(is) {
+        Some(at) if at > 0 => Ok(at),
+        found => {
+            let what = match found {
+                Some(_) => format!("`{step}` is the oldest: there is no step to it"),
+                None => format!("`{step}` is none of the releases"),
+            };
+            Err(InputError::new("--step", what).hint(format!("there are {}", names.join(", "))))
+        }
+    }
 }
 
 /// Releases that the mirror had when last looked at, and that are between two, oldest first.

@@ -31,8 +31,24 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     complete::answer();
+    // What is wrong with the command line is no verdict, either.
+    let mut bisects = std::env::args_os().any(|arg| arg == args::GIT_BISECT);
+    if bisects {
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            told(panic);
+            std::process::exit(SKIP.into());
+        }));
+    }
     let done = match Cli::try_parse() {
-        Ok(cli) => dispatch(&cli.command),
+        Ok(cli) => {
+            bisects |= matches!(&cli.command, Command::Run(run) if run.git_bisect);
+            dispatch(&cli.command)
+        }
+        Err(e) if bisects => {
+            let _ = e.print();
+            return ExitCode::from(SKIP);
+        }
         Err(e) if e.use_stderr() => e.exit(),
         Err(help) => output::print(&match output::style().color {
             true => help.render().ansi().to_string(),
@@ -46,9 +62,15 @@ fn main() -> ExitCode {
     }
     match done {
         Ok(code) => code,
-        Err(failure) => failure.report(),
+        Err(failure) => match failure.report() {
+            _ if bisects => ExitCode::from(SKIP),
+            code => code,
+        },
     }
 }
+
+/// To `git bisect run`: this one cannot be told. Any other below 128 but 0 would be "bad".
+const SKIP: u8 = 125;
 
 fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
     match command {

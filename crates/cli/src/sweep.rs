@@ -3,6 +3,7 @@
 use crate::args::{Format, OF_A_MACHINE, Sweep};
 use crate::output::{self, Failure};
 use crate::run::Bar;
+use risetime_analysis::Subject;
 use risetime_analysis::metric::Metric;
 use risetime_lab::Request;
 use risetime_report::{csv, json, picture, text};
@@ -12,8 +13,6 @@ use std::process::ExitCode;
 pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     let axes =
         args.vary.iter().map(|text| risetime_lab::axis(text)).collect::<Result<Vec<_>, _>>()?;
-    let metrics: Vec<Metric> =
-        args.metric.iter().map(|name| Metric::of_task(name, args.task.as_deref())).collect();
     let request = Request {
         policies: vec![args.of.policy.clone()],
         set: args.settings.all(),
@@ -23,6 +22,14 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
         ..Request::new(args.of.workload.clone(), args.of.platform.clone())
+    };
+    let metrics: Vec<Metric> = match args.metric.as_slice() {
+        // A grid has the same figures everywhere: those of what is not varied yet.
+        [] => {
+            let e = request.experiments()?;
+            e.first().map_or(Vec::new(), |e| Subject::of(e, args.task.as_deref()).figures())
+        }
+        some => some.iter().map(|name| Metric::of_task(name, args.task.as_deref())).collect(),
     };
     let points = axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.values.len() as u64));
     let bar = Bar::new(points.saturating_mul(args.phases.into()), "simulations");

@@ -10,8 +10,10 @@
 //! seeds than round 3: what is reported was not what the candidates were chosen by, or the luckiest would be reported.
 
 mod candidates;
+mod goal;
 
-use crate::measure::{first_task, usual_metric};
+pub use goal::{Goal, advise_goal};
+
 use crate::phases::phase_span;
 use crate::{Request, measure};
 use candidates::candidates;
@@ -19,7 +21,7 @@ use risetime_analysis::advice::{
     Advice, ENERGY, Gain, Judged, PER_JOB, Round, Step, Steps, judged, ranked,
 };
 use risetime_analysis::metric::{Metric, Unit};
-use risetime_analysis::{Measured, Options, RunResult};
+use risetime_analysis::{Measured, Options, RunResult, Subject};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError};
@@ -52,8 +54,7 @@ pub struct Wanted {
 
 /// What a user can change about `wanted`, and what it brings. `progress` hears how many simulations are done.
 ///
-/// The metric, unless it is given: `response_p99` of the first job that the workload declares, else of the first task's;
-/// if that has none, its `activation_p99` (20 activations or more), or its `debt` where it is busy to the end most of the time.
+/// The metric, unless it is given: the figure of what the experiment is about ([`Subject`]).
 ///
 /// Where the metric is 0 as it is, nothing is tried.
 ///
@@ -66,7 +67,7 @@ pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice
     }
     let base = experiment(&wanted.request, &Vec::new(), None)?;
     let probe = crate::run(&Simulator, &base, Options::default(), None)?.result;
-    let metric = metric_of(wanted, &base, &probe);
+    let metric = metric_of(wanted, &base);
     let (value, unit) = metric.of(&probe)?;
     if value.is_none() {
         let what = format!("`{}` has no value in this run", metric.name);
@@ -181,12 +182,15 @@ fn experiment(
     all.pop().ok_or_else(|| InputError::new(&request.workload, "there is nothing to run"))
 }
 
-fn metric_of(wanted: &Wanted, e: &Experiment, probe: &RunResult) -> Metric {
+fn metric_of(wanted: &Wanted, e: &Experiment) -> Metric {
     let whose = wanted.task.as_deref();
-    match &wanted.metric {
-        Some(name) => Metric::of_task(name, Some(whose.unwrap_or(first_task(e)))),
-        None => usual_metric(e, whose, probe),
-    }
+    let subject = Subject::of(e, whose);
+    let Some(name) = &wanted.metric else { return subject.figure() };
+    let first = e.workload.tasks.get(e.workload.first_created()).map(|task| task.comm.as_str());
+    let of = |whose: Option<&str>| Metric::of_task(name, whose);
+    // A job has no bursts, its tasks have.
+    let own = Some(of(Some(subject.whose()))).filter(|m| m.check(&e.workload).is_ok());
+    own.unwrap_or_else(|| of(whose.or(first)))
 }
 
 /// Half the length, if the metric is the same there within a quarter.
@@ -360,7 +364,7 @@ mod tests {
         assert_eq!(rounds, [2, 3, 6]);
         assert!(first.untried > 0, "so small a budget does not suffice for all");
         let best = first.tried.first().expect("a faster CPU is faster");
-        assert!(best.metric.median < 0.0 && best.metric.differs());
+        assert!(best.metric.median < 0.0 && best.metric.is_sure());
     }
 
     #[test]
@@ -474,8 +478,7 @@ mod tests {
             let wanted = wanted(workload, platform);
             let e = experiment(&wanted.request, &Vec::new(), None).expect("built in");
             let e = Experiment { duration: Span::from_ms(1500), ..e };
-            let probe = crate::run(&Simulator, &e, Options::default(), None).expect("it runs");
-            metric_of(&wanted, &e, &probe.result).name
+            metric_of(&wanted, &e).name
         };
         assert_eq!(name("rampup", "m1"), "rampup.debt");
         assert_eq!(name("phone", "pixel6"), "ui.activation_p99");

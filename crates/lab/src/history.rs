@@ -13,10 +13,9 @@ use crate::parallel::parallel;
 use crate::phases::run_phases;
 use crate::verify::as_in_vm;
 use crate::{Request, run_again};
-use risetime_analysis::history::{
-    Bisected, Build, Figure, History, Release, Side, bisect, spreads,
-};
-use risetime_analysis::{Options, RunResult, Spread};
+use risetime_analysis::history::{Bisected, Build, Figure, History, Release, Side, Taken, taken};
+use risetime_analysis::metric::Metric;
+use risetime_analysis::{Options, RunResult};
 use risetime_kernel::KernelRev;
 use risetime_model::{Experiment, InputError};
 use risetime_sim::{Replay, Simulator};
@@ -93,17 +92,28 @@ fn experiment(request: &Request, rev: KernelRev) -> Result<Experiment, InputErro
     all.pop().ok_or_else(|| InputError::new(&request.workload, "there is nothing to run"))
 }
 
-/// Runs `request` from `phases` start phases under each of `kernels`, oldest first; the times are those of
-/// `task`. `progress` hears how many kernels are done.
+/// What is asked of each release.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Whose times are told.
+    pub task: String,
+    /// The figures; empty: those of [`risetime_analysis::history::figures`].
+    pub metrics: Vec<Metric>,
+}
+
+/// Runs `request` from `phases` start phases under each of `kernels`, oldest first. `progress` hears how many kernels are done.
 ///
-/// Errors: the backends'.
+/// Errors: the backends'; a metric that a run does not have.
 pub fn history(
     request: &Request,
     kernels: &[Kernel<'_>],
-    task: &str,
+    told: &Told,
     phases: u32,
     progress: impl FnMut(usize),
 ) -> Result<History, RunError> {
+    let e = experiment(request, KernelRev::NEWEST)?;
+    told.metrics.iter().try_for_each(|metric| metric.check(&e.workload))?;
+    let task = told.task.as_str();
     let notes = Mutex::new(Vec::new());
     let done = parallel(kernels.len(), progress, |i| -> Result<_, RunError> {
         let k = &kernels[i];
@@ -114,12 +124,12 @@ pub fn history(
         let hz = real.as_ref().and_then(|runs| runs.first()?.settings.int("hz"));
         let build =
             Build { hz: hz.and_then(|hz| hz.try_into().ok()).or(k.build.hz), ..k.build.clone() };
-        let (figures, simulated) = spreads(&simulated, task);
-        let real = real.map(|runs| spreads(&runs, task).1);
+        let of = |runs: &[RunResult]| taken(runs, task, &told.metrics);
+        let (figures, simulated) = of(&simulated)?;
+        let real = real.map(|runs| of(&runs)).transpose()?.map(|(_, real)| real);
         Ok((figures, Release { name: k.name.clone(), rev: k.rev, build, real, simulated }))
     })?;
     let figures: Vec<Figure> = done.first().map(|(figures, _)| figures.clone()).unwrap_or_default();
-    let e = experiment(request, KernelRev::NEWEST)?;
     let real = |rev: &KernelRev| kernels.iter().any(|k| k.rev == *rev && k.backend.is_some());
     let mut notes = notes.into_inner().unwrap_or_default();
     notes.sort();
@@ -158,17 +168,17 @@ fn both(
     Ok((Some(real), simulated, notes))
 }
 
-/// Looks among `kernels`, oldest first, for the first in which `figure` differs from the oldest's, by halves;
-/// `side` says whose figure. `heard` hears each that was asked.
+/// Asks each of `kernels`, oldest first, for `figure`, by name, and finds its largest sure step; `step`: only that to the release of this
+/// number. `side` says whose figure. `heard` hears each that was asked.
 ///
 /// Errors: no such figure; less than two kernels; the backends'.
 pub fn history_bisect(
     request: &Request,
     kernels: &[Kernel<'_>],
     (task, figure): (&str, &str),
-    side: Side,
+    (side, step): (Side, Option<usize>),
     phases: u32,
-    heard: &mut dyn FnMut(&str, &Spread),
+    heard: &mut dyn FnMut(&str, &Taken),
 ) -> Result<Bisected, RunError> {
     if kernels.len() < 2 {
         let what = format!("found {} release, wanted at least two to look between", kernels.len());
@@ -177,39 +187,41 @@ pub fn history_bisect(
     // A moment of the experiment knows its figures.
     let e = experiment(request, KernelRev::NEWEST)?;
     let one = run_again(&Simulator, &e, 1, &Options::default(), |_| ())?.runs;
-    let known = spreads(&one, task).0;
+    let known = taken(&one, task, &[])?.0;
+    let mut metrics = Vec::new();
     if !known.iter().any(|f| f.name == figure) {
+        let metric = Metric::of_task(figure, Some(task));
         let known: Vec<&str> = known.iter().map(|f| f.name.as_str()).collect();
-        let error = InputError::new("--bisect", format!("no figure is called {figure}"));
-        return Err(error.hint(format!("there are {}", known.join(", "))).into());
+        metric.check(&e.workload).map_err(|e| {
+            let hint = format!("there are {}, and those of docs/jobs.md", known.join(", "));
+            InputError::new("--bisect", e.what).hint(hint)
+        })?;
+        metrics.push(metric);
     }
-    bisect(kernels.len(), &mut |i| -> Result<Spread, RunError> {
-        let k = &kernels[i];
+    let mut all = Vec::new();
+    for (i, k) in kernels.iter().enumerate() {
+        if step.is_some_and(|step| i != step && i + 1 != step) {
+            continue;
+        }
         let runs = match (side, k.backend) {
             (Side::Real, Some(backend)) => {
                 let e = experiment(request, k.rev)?;
                 run_phases(backend, &e, phases, &Options::default(), |_| ())?.runs
             }
             _ => {
-                both(
-                    request,
-                    &Kernel {
-                        backend: None,
-                        name: String::new(),
-                        build: Build::default(),
-                        rev: k.rev,
-                    },
-                    phases,
-                )?
-                .1
+                let build = Build::default();
+                let simulated = Kernel { backend: None, name: String::new(), build, rev: k.rev };
+                both(request, &simulated, phases)?.1
             }
         };
-        let (figures, spreads) = spreads(&runs, task);
-        let at = figures.iter().position(|f| f.name == figure);
-        let found = at.map_or_else(Spread::default, |at| spreads[at]);
+        let (figures, mut found) = taken(&runs, task, &metrics)?;
+        let at = figures.iter().position(|f| metrics.len() == 1 || f.name == figure);
+        let found = at.map_or_else(Taken::default, |at| found.swap_remove(at));
         heard(&k.name, &found);
-        Ok(found)
-    })
+        all.push((i, found));
+    }
+    let found = Bisected::of(all);
+    Ok(Bisected { first: step.or(found.first), ..found })
 }
 
 #[cfg(test)]
@@ -269,6 +281,10 @@ mod tests {
         Request { seconds: Some(1.4), ..Request::new("rampup", "m1") }
     }
 
+    fn told() -> Told {
+        Told { task: "rampup".into(), metrics: Vec::new() }
+    }
+
     #[test]
     fn the_simulated_side_is_a_machine_of_the_kernels_kind() {
         let (old, new) = (Kernel250(KernelRev::V6_1), Kernel250(KernelRev::V7_3));
@@ -280,7 +296,7 @@ mod tests {
         };
         let kernels: [Kernel<'_>; 2] =
             [kernel("6.1", KernelRev::V6_1, &old), kernel("7.3", KernelRev::V7_3, &new)];
-        let found = history(&request(), &kernels, "rampup", 3, |_| ()).unwrap();
+        let found = history(&request(), &kernels, &told(), 3, |_| ()).unwrap();
         assert_eq!(found.releases.len(), 2);
         for (i, r) in found.releases.iter().enumerate() {
             assert_eq!(r.real.as_ref(), Some(&r.simulated), "the kernel is the simulator");
@@ -308,36 +324,40 @@ mod tests {
             found.missing,
             [KernelRev::V6_12, KernelRev::new(6, 18), KernelRev::new(7, 0), KernelRev::V7_2]
         );
-        let lost = |r: usize| found.releases[r].simulated[2].median.unwrap();
+        let lost = |r: usize| found.releases[r].simulated[2].spread.median.unwrap();
         assert!((lost(0) - lost(1)).abs() > 1.0, "the rate limit of 6.1 is not that of 7.3");
     }
 
     #[test]
     fn without_kernels_every_generation_is_simulated() {
-        let found = history(&request(), &simulated_only(), "rampup", 2, |_| ()).unwrap();
+        let found = history(&request(), &simulated_only(), &told(), 2, |_| ()).unwrap();
         assert_eq!(found.releases.len(), SIMULATED.len());
+        // Each is a policy for every other command.
+        for r in &found.releases {
+            assert_eq!(risetime_model::Policy::load(&r.name).expect("built in").kernel, r.rev);
+        }
         assert_eq!(found.missing, WANTED);
         assert!(!found.has_real());
-        let ask = |figure: &str| {
+        let ask = |figure: &str, step| {
             let mut heard = Vec::new();
             let asked = ("rampup", figure);
             let found = history_bisect(
                 &request(),
                 &simulated_only(),
                 asked,
-                Side::Simulated,
-                3,
+                (Side::Simulated, step),
+                9,
                 &mut |k, _| heard.push(k.to_string()),
             );
             found.map(|b| (b.first.map(|i| SIMULATED[i]), heard.len()))
         };
         // The default rate limit of 10 ms became shorter in 6.9.
-        assert_eq!(ask("lost_ms").unwrap().0, Some(KernelRev::new(6, 11)));
-        let error = ask("fun").unwrap_err().to_string();
-        assert!(
-            error.contains("no figure is called fun") && error.contains("energy_mj"),
-            "{error}"
-        );
+        let (first, asked) = ask("lost_ms", None).unwrap();
+        assert_eq!((first, asked), (Some(KernelRev::new(6, 11)), SIMULATED.len()));
+        assert_eq!(ask("rampup.debt", None).unwrap().0, first, "by any metric");
+        assert_eq!(ask("lost_ms", Some(2)).unwrap(), (Some(KernelRev::V6_8), 2));
+        let error = ask("fun", None).unwrap_err().to_string();
+        assert!(error.contains("no figure `rampup.fun`") && error.contains("energy_mj"), "{error}");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //!                                            └─ phases() ─> one result a start phase, medians
 //! ```
 
+mod ablation;
 mod advise;
-mod compare;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
@@ -23,14 +23,14 @@ mod study;
 mod sweep;
 mod verify;
 
-pub use advise::{MIN_BUDGET, Wanted, advise, advised_on};
-pub use compare::{Ablation, Grid, ablation, compare};
+pub use ablation::{Ablation, ablation};
+pub use advise::{Goal, MIN_BUDGET, Wanted, advise, advise_goal, advised_on};
 pub use explain::{Why, explain};
 pub use graphs::{Answer, Graphs, Optimised, optimised};
-pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
+pub use history::{Kernel, Told, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::{Kept, read_kept};
-pub use measure::{measure, usual_metric};
-pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases};
+pub use measure::{Grid, measure, measure_from};
+pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases, seed_of};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use request::{doubts, policy_doubts, quoted, reservation_doubts, workload_doubts};
 pub use run::{Run, both_ways, record, run, run_beside};

@@ -1,39 +1,63 @@
-//! Experiments measured from the same start phases, on all cores: what comparisons, sweeps and advice are made of.
+//! Experiments measured from the same start states, on all cores: what comparisons, sweeps and advice are made of.
+//!
+//! ```text
+//! start state k    start phase and util of the grid, and a seed of its own: the same on all sides
+//! ```
 
 use crate::parallel::parallel;
-use crate::phases::{phase_span, phase_spans};
+use crate::phases::{phase_spans, seed_of};
 use crate::run::run;
 use risetime_analysis::caution::{cautions, of_metric};
 use risetime_analysis::metric::{Metric, Unit};
-use risetime_analysis::{Measured, Options, RunResult, group_name};
+use risetime_analysis::{Measured, Options, StartState};
+use risetime_kernel::units::Span;
 use risetime_model::Experiment;
+use risetime_model::settings::Value;
 use risetime_trace::{Backend, RunError};
 
-/// The metrics of a run.
-type Figures = Vec<(Option<f64>, Unit)>;
+/// The metrics of a run, and whether each is a lower bound.
+type Figures = Vec<(Option<f64>, Unit, bool)>;
 
-/// The task that is created first.
-pub(crate) fn first_task(e: &Experiment) -> &str {
-    e.workload.tasks.get(e.workload.first_created()).map_or("", |t| &t.comm)
+/// Where runs start.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// How many start phases, k · 7.618 ticks apart.
+    pub phases: u32,
+    /// The first task's util at its start, each with every phase; empty: what it is.
+    pub start_utils: Vec<u64>,
 }
 
-/// What somebody who does not say what would ask of the task or job `whose` (`None`: of the first job that the workload
-/// declares, else of its first task): `response_p99` of its jobs, else `activation_p99` if it has many and is not busy to the
-/// end most of the time, else `debt`. `probe`: a run of it.
-pub fn usual_metric(e: &Experiment, whose: Option<&str>, probe: &RunResult) -> Metric {
-    /// So many activations have a 99th percentile that says something.
-    const ENOUGH: u64 = 20;
-    let declared = || probe.jobs.iter().find(|job| job.declared).map(|job| job.name.as_str());
-    let whose = whose.or_else(declared).unwrap_or_else(|| first_task(e));
-    let job = probe.jobs.iter().find(|job| job.name == whose);
-    let latency = probe.latency.iter().find(|l| l.tasks == group_name(whose));
-    let ran = probe.tasks.iter().find(|t| t.comm == whose).map_or(0.0, |t| t.whole.running_ms);
-    let often = latency.is_some_and(|l| l.activations >= ENOUGH && 2.0 * l.unfinished_ms < ran);
-    Metric::new(match job.is_some_and(|job| job.response.is_some()) {
-        true => format!("{whose}.response_p99"),
-        false if often => format!("{whose}.activation_p99"),
-        false => format!("{whose}.debt"),
-    })
+impl Grid {
+    /// So many start phases, with the util that is.
+    pub fn of_phases(phases: u32) -> Grid {
+        Grid { phases, start_utils: Vec::new() }
+    }
+
+    /// The start states of experiments like `e`, each with a seed of its own.
+    pub fn starts(&self, e: &Experiment) -> Vec<StartState> {
+        let utils: Vec<Option<u64>> = match self.start_utils.as_slice() {
+            [] => vec![None],
+            some => some.iter().copied().map(Some).collect(),
+        };
+        let phases = phase_spans(e.platform.tick(), self.phases.max(1));
+        let all = phases.flat_map(|phase| utils.iter().map(move |util| (phase, *util)));
+        let state = |(k, (phase, util)): (usize, (Span, Option<u64>))| StartState {
+            phase: e.phase + phase,
+            util,
+            seed: seed_of(e.seed, k as u32),
+        };
+        all.enumerate().map(state).collect()
+    }
+}
+
+/// `e` from there.
+fn started(e: &Experiment, at: &StartState) -> Experiment {
+    let by = Span(at.phase.0.saturating_sub(e.phase.0));
+    let mut e = Experiment { seed: at.seed, ..e.later(by) };
+    if let Some(util) = at.util {
+        e.settings.0.insert("start_util".into(), Value::Int(util as i64));
+    }
+    e
 }
 
 /// Each experiment from start phases 0 to `phases` − 1, counted in its own ticks: the metrics of each run.
@@ -47,46 +71,63 @@ pub fn measure(
     metrics: &[Metric],
     progress: impl FnMut(usize),
 ) -> Result<Vec<Measured>, RunError> {
-    measure_each(backend, experiments, phases, metrics, progress).map_err(|(_, e)| e)
+    measure_from(backend, experiments, &Grid::of_phases(phases), metrics, progress)
+}
+
+/// Each experiment from every start state of the grid, as [`measure`].
+///
+/// Errors: as there.
+pub fn measure_from(
+    backend: &dyn Backend,
+    experiments: &[Experiment],
+    grid: &Grid,
+    metrics: &[Metric],
+    progress: impl FnMut(usize),
+) -> Result<Vec<Measured>, RunError> {
+    measure_each(backend, experiments, grid, metrics, progress).map_err(|(_, e)| e)
 }
 
 /// The same. Errors: with the place of the experiment in which each was found.
 pub(crate) fn measure_each(
     backend: &dyn Backend,
     experiments: &[Experiment],
-    phases: u32,
+    grid: &Grid,
     metrics: &[Metric],
     progress: impl FnMut(usize),
 ) -> Result<Vec<Measured>, (usize, RunError)> {
-    let n = phases.max(1) as usize;
+    let starts: Vec<Vec<StartState>> = experiments.iter().map(|e| grid.starts(e)).collect();
+    let n = starts.first().map_or(1, Vec::len);
     let one = |i: usize| {
-        let e = &experiments[i / n];
-        let e = e.later(phase_span(e.platform.tick(), (i % n) as u32));
+        let e = started(&experiments[i / n], &starts[i / n][i % n]);
         let result = run(backend, &e, Options::default(), None).map_err(|e| (i / n, e))?.result;
         metrics
             .iter()
-            .map(|m| m.of(&result).map_err(|e| (i / n, RunError::Input(e))))
+            .map(|m| {
+                let (value, unit) = m.of(&result).map_err(|e| (i / n, RunError::Input(e)))?;
+                Ok((value, unit, m.is_bound(&result)))
+            })
             .collect::<Result<Figures, _>>()
     };
     let values = parallel(experiments.len() * n, progress, one)?;
-    let measured = |(e, runs): (&Experiment, &[Figures])| Measured {
+    let measured = |((e, starts), runs): ((&Experiment, Vec<StartState>), &[Figures])| Measured {
         workload: e.workload.name.clone(),
         platform: e.platform.name.clone(),
         policy: e.policy.name.clone(),
         settings: e.settings.clone(),
         seed: e.seed,
-        phases: phase_spans(e.platform.tick(), n as u32).map(|by| e.phase + by).collect(),
+        starts,
         metrics: (metrics.iter().enumerate())
             .map(|(m, metric)| {
                 (metric.clone(), runs[0][m].1, runs.iter().map(|run| run[m].0).collect())
             })
             .collect(),
+        bounds: (0..metrics.len()).map(|m| runs.iter().map(|run| run[m].2).collect()).collect(),
         cautions: match backend.name() {
             "sim" => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
             _ => Vec::new(),
         },
     };
-    Ok(experiments.iter().zip(values.chunks(n)).map(measured).collect())
+    Ok(experiments.iter().zip(starts).zip(values.chunks(n)).map(measured).collect())
 }
 
 #[cfg(test)]

@@ -31,6 +31,28 @@ pub struct PhaseRuns {
     pub summary: PhaseSummary,
 }
 
+/// `e` from start phase `k`, for ticks of `tick`, with what chance does drawn from a seed of its own: one draw for all phases
+/// would be one experiment, however many phases there are. Whoever is compared from phase `k` has the same seed there.
+pub(crate) fn from_phase(e: &Experiment, tick: Span, k: u32) -> Experiment {
+    Experiment { seed: seed_of(e.seed, k), ..e.later(phase_span(tick, k)) }
+}
+
+/// The seed of start state `k` of an experiment with `seed`, which is that of state 0. No two of them are the same but by chance
+/// (2⁻⁵³), whatever the seeds are. Source of the mixing: SplitMix64 (Steele, Lea, Flood 2014).
+pub fn seed_of(seed: u64, k: u32) -> u64 {
+    if k == 0 {
+        return seed;
+    }
+    let mix = |x: u64| {
+        let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    // Every reader of JSON keeps 53 bits.
+    mix(mix(seed) ^ u64::from(k)) >> 11
+}
+
 /// Runs `experiment` from `n` start phases, counted from its own, in ticks of the kernel that ran
 /// it: simulations on all cores, machines one after another. `progress` hears of each.
 ///
@@ -43,17 +65,16 @@ pub fn run_phases(
     mut progress: impl FnMut(u32),
 ) -> Result<PhaseRuns, RunError> {
     let mut tick = experiment.platform.tick();
-    let one = |tick: Span, k: u32| {
-        let one = experiment.later(phase_span(tick, k));
-        run(backend, &one, options.clone(), None).map(|run| run.result)
-    };
+    let one = |e: &Experiment| run(backend, e, options.clone(), None).map(|run| run.result);
     if backend.name() == "sim" {
-        let runs = parallel(n as usize, |done| progress(done as u32), |k| one(tick, k as u32))?;
+        let one = |k: usize| one(&from_phase(experiment, tick, k as u32));
+        let runs = parallel(n as usize, |done| progress(done as u32), one)?;
         return Ok(PhaseRuns::of(runs));
     }
     let mut runs = Vec::with_capacity(n as usize);
     for k in 0..n {
-        let result = one(tick, k)?;
+        // A kernel draws nothing from a seed.
+        let result = one(&experiment.later(phase_span(tick, k)))?;
         // A real kernel's tick is not the platform's; the first phase is 0 with any tick.
         if let Some(hz) = result.settings.int("hz").filter(|hz| *hz > 0) {
             tick = Span(1_000_000_000 / hz as u64);

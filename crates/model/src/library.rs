@@ -64,6 +64,8 @@ pub fn policies() -> Vec<Entry> {
         ("linux-6.8", include_str!("../../../policies/linux-6.8.toml"), &[]),
         ("linux-6.11", include_str!("../../../policies/linux-6.11.toml"), &[]),
         ("linux-6.12", include_str!("../../../policies/linux-6.12.toml"), &[]),
+        ("linux-6.18", include_str!("../../../policies/linux-6.18.toml"), &[]),
+        ("linux-7.0", include_str!("../../../policies/linux-7.0.toml"), &[]),
         ("linux-7.2", include_str!("../../../policies/linux-7.2.toml"), &["mainline"]),
         ("linux-7.3", include_str!("../../../policies/linux-7.3.toml"), &[]),
         ("rfc-v1", include_str!("../../../policies/rfc-v1.toml"), &[]),

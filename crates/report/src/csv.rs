@@ -17,10 +17,9 @@
 
 use crate::Told;
 use crate::words::{round3, task_names};
-use risetime_analysis::compare::Comparison;
 use risetime_analysis::sweep::{Point, Sweep};
 use risetime_analysis::{
-    Burst, Cooling, Heat, Jobs, Latency, Level, Measured, Migration, Missed, Percentiles, Quota,
+    Burst, Compared, Cooling, Heat, Jobs, Latency, Level, Migration, Missed, Percentiles, Quota,
     RunResult, Spent, TaskResult, Waits,
 };
 use risetime_kernel::units::{Span, TaskId};
@@ -54,39 +53,14 @@ pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>], set: &Set) -> io::Result
 /// What do these experiments measure, one value a row?
 ///
 /// Errors: those of `out`.
-pub fn metrics(out: &mut dyn Write, all: &[Measured], set: &Set) -> io::Result<()> {
+pub fn compare(out: &mut dyn Write, c: &Compared, set: &Set) -> io::Result<()> {
     writeln!(out, "{COMPARED}")?;
-    for one in all {
+    for one in c.groups.iter().flatten() {
         let of = [one.platform.clone(), one.workload.clone(), whole_name(&one.policy, set)];
         for (metric, unit, values) in &one.metrics {
-            for (phase, value) in one.phases.iter().zip(values) {
-                let found = (one.seed, &*metric.name, *value, unit.as_str());
-                writeln!(out, "{}", compared(&of, (*phase, None), found))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// What do these policies lose and take, one value a row?
-///
-/// Errors: those of `out`.
-pub fn compare(out: &mut dyn Write, c: &Comparison, set: &Set) -> io::Result<()> {
-    writeln!(out, "{COMPARED}")?;
-    for p in &c.policies {
-        let of = [c.platform.clone(), c.workload.clone(), whole_name(&p.policy, set)];
-        for (state, s) in c.states.iter().zip(&p.samples) {
-            let debt = format!("{}.debt", c.comm);
-            let full = format!("{}.full_speed", c.comm);
-            let figures = [
-                (&*debt, Some(s.debt_ms), "ms"),
-                (&*full, s.full_speed_ms, "ms"),
-                ("energy", s.energy_mj, "mJ"),
-                ("same_work", s.same_work_mj, "mJ"),
-            ];
-            for (metric, value, unit) in figures {
-                let start = (state.phase, state.util);
-                writeln!(out, "{}", compared(&of, start, (c.seed, metric, value, unit)))?;
+            for (start, value) in one.starts.iter().zip(values) {
+                let figure = (start.seed, metric.name.as_str(), *value, unit.as_str());
+                writeln!(out, "{}", compared(&of, (start.phase, start.util), figure))?;
             }
         }
     }

@@ -16,8 +16,8 @@
 mod advice;
 mod compare;
 mod explain;
+mod goal;
 mod history;
-mod metrics;
 mod spread;
 mod step;
 mod sweep;
@@ -25,8 +25,8 @@ mod sweep;
 pub use advice::advice;
 pub use compare::compare;
 pub use explain::explain;
+pub use goal::goal;
 pub use history::{bisected, history};
-pub use metrics::metrics;
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
 pub use sweep::sweep;
@@ -34,7 +34,7 @@ pub use sweep::sweep;
 use crate::Told;
 use crate::words::round3;
 use risetime_analysis::caution::Caution;
-use risetime_analysis::compare::Estimate;
+use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
@@ -349,6 +349,17 @@ fn estimate(e: Option<&Estimate>) -> Value {
         "low": e.interval.map(|i| round3(i.0)),
         "high": e.interval.map(|i| round3(i.1)),
         "n": e.n,
+    })))
+}
+
+fn difference(d: Option<&Difference>) -> Value {
+    json!(d.map(|d| json!({
+        "median": round3(d.median),
+        "low": round3(d.interval.0),
+        "high": round3(d.interval.1),
+        "n": d.n,
+        "left_out": d.left_out,
+        "sure": d.is_sure(),
     })))
 }
 

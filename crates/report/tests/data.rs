@@ -5,7 +5,7 @@ mod common;
 use common::{DEFAULT, Kind, printed, rampup};
 use risetime_analysis::Migration;
 use risetime_kernel::units::{CpuId, Span, TaskId};
-use risetime_report::chart::Theme;
+use risetime_report::chart::{Shape, Theme};
 use risetime_report::{Told, csv, json};
 use serde_json::Value;
 
@@ -154,20 +154,32 @@ fn an_explanation_in_json_adds_up() {
 fn a_comparison_in_json_and_as_a_picture_has_every_policy() {
     let c = common::ablation();
     let all: Value = serde_json::from_str(&json::compare(&c)).unwrap();
-    assert_eq!(all["policies"].as_array().unwrap().len(), 6);
-    assert_eq!(all["policies"][0]["samples"].as_array().unwrap().len(), 16);
-    assert_eq!(all["policies"][0]["against_first"], Value::Null);
-    let bought = &all["patches"][0]["last"]["debt_ms"]["median"];
-    assert!(bought.as_f64().unwrap() < -20.0, "{bought}");
-    assert_eq!(all["patches"][1]["acts"], Value::Bool(false));
-    let picture = risetime_report::picture::pareto(&c).svg(Theme::Light);
-    // Four policies, and two samples of colours.
-    assert_eq!(picture.matches("<circle").count(), 4 + 2, "the idle switch's two are not drawn");
-    assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
-    // One policy twice is one point, and no axis of no length.
+    assert_eq!(all["experiments"].as_array().unwrap().len(), 6);
+    let first = &all["experiments"][0];
+    assert_eq!(first["metrics"][0]["values"].as_array().unwrap().len(), 16);
+    assert_eq!(first["metrics"][0]["against_first"], Value::Null);
+    assert_eq!((&all["differences"], &all["sure_from"]), (&15.into(), &10.into()));
+    let bought = &all["switches"][0]["metrics"][0]["last"];
+    assert!(bought["median"].as_f64().unwrap() < -20.0 && bought["sure"] == true, "{bought}");
+    assert_eq!(all["switches"][1]["acts"], Value::Bool(false));
+    let of = |c: &_| risetime_report::picture::compared(c).panels.remove(0);
+    let picture = of(&c);
+    let points = picture.series.iter().map(|s| match &s.shape {
+        Shape::Points(points) => points.len(),
+        _ => 0,
+    });
+    assert_eq!(points.sum::<usize>(), 4, "the idle switch's two are not drawn");
+    // One policy twice is one point, no axis of no length, and no difference that would be left out.
     let mut same = common::comparison();
-    same.policies.truncate(1);
-    same.policies.push(same.policies[0].clone());
-    let picture = risetime_report::picture::pareto(&same).svg(Theme::Light);
+    same.groups[0].truncate(1);
+    let again = same.groups[0][0].clone();
+    same.groups[0].push(again);
+    let picture = risetime_report::picture::compared(&same).svg(Theme::Light);
     assert!(picture.contains(">A B</text>") && !picture.contains("NaN"), "{picture}");
+    let all: Value = serde_json::from_str(&json::compare(&same)).unwrap();
+    for metric in all["experiments"][1]["metrics"].as_array().unwrap() {
+        let d = &metric["against_first"];
+        assert_eq!((&d["median"], &d["low"], &d["high"]), (&0.0.into(), &0.0.into(), &0.0.into()));
+        assert_eq!(d["sure"], false);
+    }
 }

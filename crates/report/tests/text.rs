@@ -318,13 +318,18 @@ fn snapshots_of_what_people_see() {
         let style = plain(width);
         let one = text::explain(&[common::explanation(0)], &style);
         insta::assert_snapshot!(format!("explain_{width}"), one);
-        let compared = text::tradeoff(&common::comparison(), &style);
-        insta::assert_snapshot!(format!("tradeoff_{width}"), compared);
+        let compared = text::compared(&common::comparison(), &style);
+        insta::assert_snapshot!(format!("compared_{width}"), compared);
     }
     let four: Vec<_> = (0..4).map(common::explanation).collect();
     insta::assert_snapshot!("explain_100_phases", text::explain(&four, &plain(100)));
-    let apart = text::tradeoff(&common::ablation(), &plain(100));
-    insta::assert_snapshot!("tradeoff_100_ablation", apart);
+    let apart = text::compared(&common::ablation(), &plain(100));
+    insta::assert_snapshot!("compared_100_ablation", apart);
+    let mut long = common::comparison();
+    long.command.push("x".repeat(100));
+    let mail = text::mail(&long);
+    assert!(mail.is_ascii() && mail.lines().all(|line| line.len() <= 72), "{mail}");
+    insta::assert_snapshot!("compared_mail", mail);
     let (short, line) = common::rampup(TOO_SHORT);
     insta::assert_snapshot!("run_80_lower_bound", text::run(&short, &line, &FULL, &plain(80)));
 }

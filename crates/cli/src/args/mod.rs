@@ -1,10 +1,12 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
 pub(crate) mod deploy;
+mod examples;
 mod values;
 
 use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use examples::*;
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
@@ -35,7 +37,7 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
-    /// Compare policies over many start states: medians, intervals, work lost against energy
+    /// Compare policies over many start states: medians, intervals, what is sure
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(Compare),
     /// Measure over a grid: any setting, platform, kernel, HZ, or key of the workload varied
@@ -100,81 +102,11 @@ pub(crate) enum Command {
     },
 }
 
-const RUN_EXAMPLES: &str = "\
-Examples:
-  risetime run rampup --platform m1
-      how a task that becomes busy climbs on a Mac mini M1 under mainline, Linux 7.2
-  risetime run rampup --platform m1 --policy linux-6.8 --policy linux-6.8+rate_limit_us=70
-      the same under two policies, side by side
-  risetime run rampup --platform m1 --uclamp-min 1024 --phases 16
-      with a performance hint; medians over 16 start phases
-  risetime run my-app.json --platform my-soc.toml --perfetto ramp.perfetto-trace
-      your own rt-app workload on your own machine's description; open the file in Perfetto
-  risetime run rampup --platform m1 --set governor=performance --format json
-  risetime run rampup --platform m1 --policy linux-6.8 --policy rfc-v1 --plot ramp.png
-      two policies drawn over each other, to be looked at or mailed
-  risetime run rampup --platform m1 --backend vm
-      the same on a real kernel, in a virtual machine that is such a Mac mini to its scheduler";
-
-const COMPARE_EXAMPLES: &str = "\
-Examples:
-  risetime compare rampup --platform m1 --policy linux-6.11 --policy rfc-v1 --policy rfc-v1-x2
-      over 16 start phases and 4 start utils: what they lose, what they take
-  risetime compare rampup --platform m1 --ablate rfc-v1 --plot rfc-v1.svg
-      each patch of the series left out, and each alone: what it buys in ms, and costs in mJ
-  risetime compare my-app.json --platform my-soc.toml --policy mainline --policy mainline+rate_limit_us=70 --start-utils own
-  risetime compare phone -p pixel6 --policy linux-6.12 --policy linux-7.2 --metric ui.activation_p99 --metric energy --seconds 2
-      by figures of whole runs; --ablate takes a patch series apart by them
-  risetime compare phone -p pixel6 -p m1 --policy linux-7.2 --metric ui.activation_p99
-      one policy on several platforms";
-
-const SWEEP_EXAMPLES: &str = "\
-Examples:
-  risetime sweep phone --platform pixel6 --vary rate_limit_us=500..4000:500 --metric ui.activation_p99 --metric energy
-      a figure over a setting, drawn as a curve
-  risetime sweep chain.json --platform pixel6 --vary ui.run=1000..6000:500 --vary policy=linux-6.8,linux-7.2 \\
-    --metric frame.missed
-      over a key of the workload and a policy: a map
-  risetime sweep rampup --platform m1 --vary kernel=6.1,6.8,7.2 --vary hz=100,250,1000 --metric rampup.debt --format csv
-
-What can be varied: a setting (`risetime list settings`); a key of the workload's file below a task (ui.run,
-ui.timer.period, ui.phases.busy.run, ui.run#2 where there are several) or of global (global.duration); policy, platform,
-workload, kernel, hz, seconds, seed.
-Values: A..B:STEP, A..B*FACTOR, or a list with commas.";
-
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  risetime explain rampup --platform m1
-      what a busy task on a Mac mini M1 loses, and to what
-  risetime explain rampup --platform m1 --policy rfc-v1 --phases 16
-      the same under the response-time series; medians over 16 start phases
-  risetime explain phone --platform pixel6 --task ui --over worst --seconds 2
-      why the slowest 1 % of its activations take so long; --over all, --over 17: all, or one (of jobs, too: docs/jobs.md)
-  risetime explain my-app.json --platform my-soc.toml --task render --format json
-  risetime run rampup --platform m1 --without margin
-      a run without one cause: what `saves` says";
-
-const ADVISE_EXAMPLES: &str = "\
-Examples:
-  risetime advise my-app.json --platform my-soc.toml
-      the workload's first job, or its first task: what makes it faster, for how much energy, and how to apply it
-  risetime advise phone --platform pixel6 --task render --policy linux-7.3
-  risetime advise rampup --platform m1 --metric rampup.full_speed --budget 600
-  risetime advise periodic --platform rpi4 --policy linux-7.3 --real
-      and does its first line hold on a real kernel, in a virtual machine?";
-
 /// So many of the six checks must hold, unless asked for otherwise.
 pub(crate) const DEFAULT_SHARE: u8 = 4;
 
-const HISTORY_EXAMPLES: &str = "\
-Examples:
-  risetime history rampup --platform m1
-      under every release in the cache (`risetime vm kernels`), and simulated as each
-  risetime history phone --platform pixel6 --task render --plot phone.svg
-  risetime history rampup --platform m1 --bisect lost_ms
-      the first release that differs from the oldest, by halves
-  risetime history rampup --platform m1 --simulated
-      without a kernel: every generation that is simulated";
+/// The option that makes exit codes fit `git bisect run`.
+pub(crate) const GIT_BISECT: &str = "--git-bisect";
 
 /// What a machine adds where nobody says otherwise.
 pub(crate) const OF_A_MACHINE: &str = "machine";
@@ -376,6 +308,10 @@ pub(crate) struct Run {
     /// What has to hold, `ui.response_p99 <= 16.6ms`: exit code 1 where it does not; may be repeated (docs/jobs.md)
     #[arg(long, value_name = "FIGURE<=VALUE")]
     pub(crate) expect: Vec<String>,
+    /// With --expect, for `git bisect run`: exit code 0 where all of it holds, 1 where it does not, and 125 (skip this one)
+    /// wherever that cannot be said: no such kernel, one that does not boot, bad input, a fault of any other kind
+    #[arg(long, requires = "expect")]
+    pub(crate) git_bisect: bool,
     #[command(flatten)]
     pub(crate) plot: Plot,
     /// How to print the results
@@ -397,13 +333,13 @@ pub(crate) struct Compare {
     /// A policy, NAME[+key=value…]; the first is what the others are compared with
     #[arg(long = "policy", value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policies: Vec<String>,
-    /// A figure of whole runs to compare (`ui.response_p99`, `energy`: docs/jobs.md); may be repeated
-    /// [default: work lost by the first task's burst, and energy; of several platforms or workloads what their first task is
-    /// about]
+    /// A figure of whole runs to compare (`ui.response_p99`, `energy`: docs/jobs.md); may be repeated [default: of all jobs of
+    /// the first that is declared, else of all activations of the task created first, or of its burst where it has one from
+    /// rest; energy; work done]
     #[arg(long = "metric", value_name = "NAME")]
     pub(crate) metrics: Vec<String>,
-    /// The task or job of metrics that do not say of which (`--metric response_p99 --task ui`)
-    #[arg(long, value_name = "NAME", requires = "metrics")]
+    /// The task or job of metrics that do not say of which (`--metric response_p99 --task ui`), or to compare by
+    #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
     /// Take a policy apart: each switch that it sets left out, and each alone
     #[arg(long, value_name = "POLICY", conflicts_with = "policies", add = complete::policy())]
@@ -411,9 +347,9 @@ pub(crate) struct Compare {
     /// Start phases, k · 7.618 ticks apart
     #[arg(long, value_name = "N", default_value_t = 16, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: u32,
-    /// The first task's utils at its start, each with every phase; `own`: what it is [default: 0,50,100,200; with
-    /// --metric own]
-    #[arg(long, value_name = "U,U…", conflicts_with = "metrics", value_parser = start_utils)]
+    /// The first task's utils at its start, each with every phase; `own`: what it is. Only where it has a burst from rest
+    /// [default: 0,50,100,200 where that is compared, else own]
+    #[arg(long, value_name = "U,U…", value_parser = start_utils)]
     pub(crate) start_utils: Option<StartUtils>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
@@ -428,8 +364,8 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) plot: Plot,
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
+    pub(crate) format: CompareFormat,
 }
 
 #[derive(Args, Debug)]
@@ -440,8 +376,8 @@ pub(crate) struct Sweep {
     /// repeat it for every combination
     #[arg(long, value_name = "NAME=VALUES", required = true)]
     pub(crate) vary: Vec<String>,
-    /// What to measure: `ui.response_p99`, `energy` (docs/jobs.md); may be repeated
-    #[arg(long, value_name = "NAME", required = true)]
+    /// What to measure: `ui.response_p99`, `energy` (docs/jobs.md); may be repeated [default: what `compare` compares]
+    #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
     /// The task or job that a --metric without a name before its point is about
     #[arg(long, value_name = "NAME")]
@@ -516,6 +452,12 @@ pub(crate) struct Explain {
 pub(crate) struct Advise {
     #[command(flatten)]
     pub(crate) of: Subject,
+    /// What has to hold from every start phase, `frame.missed = 0` (as --expect): of all that reaches it, what costs least
+    #[arg(long, value_name = "FIGURE<=VALUE", conflicts_with_all = ["metric", "real", "plot"])]
+    pub(crate) goal: Option<String>,
+    /// With --goal: the figure that is to be least
+    #[arg(long, value_name = "FIGURE", requires = "goal", default_value = "energy")]
+    pub(crate) least: String,
     /// What is to become better (docs/jobs.md) [default: response_p99 of the first job, else activation_p99 or
     /// debt of the first task]
     #[arg(long, value_name = "FIGURE")]
@@ -561,6 +503,18 @@ pub(crate) enum Format {
     Json,
     /// One figure a line
     Csv,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompareFormat {
+    /// Tables and a plot for a terminal
+    Text,
+    /// JSON, schema 2
+    Json,
+    /// One value a line
+    Csv,
+    /// Tables of at most 72 columns in ASCII, with the command that repeats them: for a mailing list
+    Mail,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -673,12 +627,19 @@ pub(crate) struct History {
     /// The task whose times are told [default: the workload's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
-    /// Start phases of each release, k · 7.618 ticks apart
-    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) phases: u32,
-    /// Find the first release in which this figure (`energy_mj`, `lost_ms`, …) differs from the oldest's
+    /// A figure to tell (`frame.missed`, `ui.activation_p99`: docs/jobs.md) in place of the usual ones; may be repeated
+    #[arg(long = "metric", value_name = "NAME", conflicts_with = "bisect")]
+    pub(crate) metrics: Vec<String>,
+    /// Start phases of each release, k · 7.618 ticks apart [default: 9 of kernels, 32 where all is simulated]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) phases: Option<u32>,
+    /// Find the largest step that this figure makes from one release to the next, of the sure ones if there are any (`energy_mj`, `lost_ms`, …, or any of
+    /// docs/jobs.md)
     #[arg(long, value_name = "METRIC", conflicts_with = "plot")]
     pub(crate) bisect: Option<String>,
+    /// With --bisect: only the step to this release (`6.12`)
+    #[arg(long, value_name = "RELEASE", requires = "bisect")]
+    pub(crate) step: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Set,
     /// Length of the run [default: the workload's, else 3]

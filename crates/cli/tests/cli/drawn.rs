@@ -74,7 +74,8 @@ fn a_history_without_kernels_is_simulated_and_says_what_is_missing() {
         assert!(said.out.contains(&format!("linux-{rev} ")), "{}", said.out);
     }
     assert!(
-        said.out.contains("simulated only") && said.out.contains("linux-6.11 changed: "),
+        said.out.contains("simulated only")
+            && said.out.replace('\n', " ").contains("too few to be sure of 8"),
         "{}",
         said.out
     );
@@ -89,8 +90,17 @@ fn a_history_without_kernels_is_simulated_and_says_what_is_missing() {
 
 #[test]
 fn a_history_draws_and_bisects() {
-    let said = history(&["--simulated", "--bisect", "lost_ms"]);
-    assert!(said.code == 0 && said.out.starts_with("lost_ms changed with linux-6.11:"), "{said:?}");
+    let nine = |more: &[&str]| {
+        let of = ["history", "rampup", "--platform", "m1", "--simulated", "--seconds", "1.3"];
+        risetime(&[&of[..], more].concat())
+    };
+    let said = nine(&["--bisect", "lost_ms"]);
+    let largest = "lost_ms with linux-6.11 makes its largest step from linux-6.8:";
+    assert!(said.code == 0 && said.out.replace('\n', " ").starts_with(largest), "{said:?}");
+    let said = nine(&["--bisect", "rampup.activation_max", "--step", "6.12", "--phases", "2"]);
+    assert!(said.code == 0 && said.err.lines().count() == 2, "{said:?}");
+    let said = nine(&["--metric", "full_speed", "--metric", "energy", "--task", "rampup"]);
+    assert!(said.out.contains("\nrampup.full_speed: largest step with linux-6.11:"), "{said:?}");
     let dir = scratch("history-plot");
     let args = [
         "history",
@@ -115,6 +125,9 @@ fn bad_input_of_a_history_ends_with_2_and_nothing_is_written() {
     for (more, found) in [
         (&["--simulated", "--task", "nobody"][..], "has no task `nobody`"),
         (&["--simulated", "--bisect", "fun"], "there are energy_mj, full_speed_ms"),
+        (&["--simulated", "--bisect", "energy_mj", "--step", "6.1"], "is the oldest"),
+        (&["--simulated", "--bisect", "energy_mj", "--step", "6.2"], "is none of the releases"),
+        (&["--simulated", "--metric", "rampup.fun"], "there is no figure `rampup.fun`"),
         (&["--simulated", "--plot", "no/such/h.svg"], "no directory"),
         (&["--simulated", "--set", "fun=1"], "fun"),
         (&["--simulated", "--kernel", "6.12"], "cannot be used with"),

@@ -298,10 +298,12 @@ fn each_start_phase_can_be_repeated_by_what_is_printed_of_it() {
         let phase = one["phase_us"].to_string();
         assert_eq!(phase.contains('.'), k > 0, "{phase}");
         assert!(table.lines().any(|l| l.split_whitespace().next() == Some(&phase)), "{table}");
-        let again = run(&["--phase-us", &phase, "--format", "json"]);
+        // Each has a seed of its own, too.
+        let seed = one["seed"].to_string();
+        let again = run(&["--phase-us", &phase, "--seed", &seed, "--format", "json"]);
         let again: Value = serde_json::from_str(&again).expect("JSON");
         assert_eq!(again["runs"][0].to_string(), one.to_string(), "{phase}");
-        let again = run(&["--phase-us", &phase, "--format", "csv"]);
+        let again = run(&["--phase-us", &phase, "--seed", &seed, "--format", "csv"]);
         let rows: Vec<&str> =
             csv.lines().filter(|row| row.split(',').nth(5) == Some(&phase)).collect();
         assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), rows, "{phase}");
@@ -357,6 +359,8 @@ fn experiments_are_compared_by_any_figure() {
         "1.2",
         "--phase-us",
         &phase,
+        "--seed",
+        &experiments[0]["seeds"][3].to_string(),
         "--format",
         "json",
     ]);
@@ -515,6 +519,25 @@ fn what_is_expected_decides_the_exit_code_and_the_results_are_printed_either_way
     }
     let both = run(&["--expect", "ui.late = 0", "--expect", "ui.done > 9", "--phases", "3"]);
     assert_eq!(both.code, 0, "{}", both.err);
+    // `git bisect run` takes all below 128 but 0 and 125 for "bad".
+    let late = ["--expect", "ui.response_p99 <= 1us"];
+    for (more, code) in [
+        (&["--expect", "ui.late = 0"][..], 0),
+        (&late, 1),
+        (&["--expect", "ui.done < 1s"], 125),
+        (&["--expect", "ui.response_p98 < 1s"], 125),
+        (&[&late[..], &["--seconds", "-1"]].concat(), 125),
+        (&[&late[..], &["--policy", "linux-9.9"]].concat(), 125),
+        (&[&late[..], &["--no-such-option"]].concat(), 125),
+        (&[&late[..], &["--kernel", "6.12"]].concat(), 125),
+        (&[&late[..], &["--backend", "vm", "--kernel", "no/such/Image"]].concat(), 125),
+        (&[&late[..], &["--perfetto", "no/such/trace"]].concat(), 125),
+        (&["--help"], 125),
+        (&[], 125),
+    ] {
+        let said = run(&[more, &["--git-bisect"]].concat());
+        assert_eq!(said.code, code, "{more:?}: {}", said.err);
+    }
 }
 
 #[test]

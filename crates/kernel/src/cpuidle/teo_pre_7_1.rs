@@ -18,8 +18,8 @@
 //!
 //! A latency limit, and disabled states, leave a shallower one than the candidate. Left out: polling states.
 //! DEVIATES(teo-between): `teo` of 6.3 to 6.5 is taken without its look at util, and that of 6.13 to
-//! 7.0, which went over to the form of 7.1 step by step, to behave like 6.12's. No preset stands for one
-//! of them.
+//! 7.0, which went over to the form of 7.1 step by step, to behave like 6.12's. The presets of 6.18
+//! and 7.0 are of them.
 //! Source: drivers/cpuidle/governors/teo.c.
 
 use super::{CPUIDLE_STATE_MAX, IdleState, Limits, Selected, Sleep};

@@ -13,7 +13,7 @@ pub use values::{MAX_POINTS, axis, named};
 
 use self::values::place;
 use crate::Request;
-use crate::measure::measure_each;
+use crate::measure::{Grid, measure_each};
 use risetime_analysis::metric::Metric;
 use risetime_analysis::sweep::{Axis, Point, Recipe, Sweep};
 use risetime_model::library::DEFAULT_POLICY;
@@ -45,7 +45,8 @@ pub fn sweep(
         experiments.extend(found.pop());
         requests.push(own);
     }
-    let measured = measure_each(backend, &experiments, phases, metrics, progress).map_err(
+    let starts = Grid::of_phases(phases);
+    let measured = measure_each(backend, &experiments, &starts, metrics, progress).map_err(
         |(i, e)| match e {
             RunError::Input(e) => RunError::Input(told_of(&grid[i], axes, e)),
             other => other,

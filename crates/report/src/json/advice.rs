@@ -1,7 +1,7 @@
 //! What a user can change, and what it brings.
 
-use super::estimate;
 use super::{SCHEMA, print, settings};
+use super::{difference, estimate};
 use crate::apply;
 use risetime_analysis::Measured;
 use risetime_analysis::advice::{Advice, EACH, ENERGY, PER_JOB, Round, Tried};
@@ -35,10 +35,10 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
         record["real"] = json!({
             "now": measured(base),
             "first": measured(with),
-            "change": estimate(with.difference(base, 0).as_ref()),
-            "mj_change": estimate(with.difference(base, ENERGY).as_ref()),
-            "mj_all_per_job_change": estimate(with.difference(base, PER_JOB).as_ref()),
-            "mj_per_job_change": estimate(with.difference(base, EACH).as_ref()),
+            "change": difference(with.difference(base, 0).as_ref()),
+            "mj_change": difference(with.difference(base, ENERGY).as_ref()),
+            "mj_all_per_job_change": difference(with.difference(base, PER_JOB).as_ref()),
+            "mj_per_job_change": difference(with.difference(base, EACH).as_ref()),
         });
     }
     print(&record)
@@ -62,11 +62,11 @@ fn option(t: &Tried, a: &Advice, command: &str) -> Value {
         "apply": apply::lines(&t.steps),
         "command": apply::again(command, &t.steps).join(" "),
         "measured": measured(&t.measured),
-        "change": estimate(Some(&t.metric)),
-        "mj_change": estimate(t.measured.difference(&a.base, ENERGY).as_ref()),
-        "mj_all_per_job_change": estimate(t.measured.difference(&a.base, PER_JOB).as_ref()),
-        "mj_per_job_change": estimate(t.measured.difference(&a.base, EACH).as_ref()),
-        "work_change_ms": estimate(t.work.as_ref()),
+        "change": difference(Some(&t.metric)),
+        "mj_change": difference(t.measured.difference(&a.base, ENERGY).as_ref()),
+        "mj_all_per_job_change": difference(t.measured.difference(&a.base, PER_JOB).as_ref()),
+        "mj_per_job_change": difference(t.measured.difference(&a.base, EACH).as_ref()),
+        "work_change_ms": difference(t.work.as_ref()),
         "efficient": t.efficient,
     })
 }

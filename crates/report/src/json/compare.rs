@@ -1,68 +1,59 @@
-//! Policies over start states.
+//! Experiments side by side.
 
-use super::{SCHEMA, estimate, print, settings};
+use super::{SCHEMA, difference, estimate, print, settings, us};
 use crate::words::round3;
-use risetime_analysis::compare::{Compared, Comparison, Difference, Patch, Sample};
+use risetime_analysis::{Compared, Measured, Subject, Switched, efficient};
 use serde_json::{Value, json};
 
-/// What do these policies lose and take, over all start states? Ends in a newline.
-pub fn compare(c: &Comparison) -> String {
-    let state = |s: &risetime_analysis::compare::StartState| json!({"phase_us": super::us(s.phase), "start_util": s.util});
+/// What do these experiments measure? As [`text`](crate::text::compared), for a program. Ends in a newline.
+pub fn compare(c: &Compared) -> String {
+    let mut all = Vec::new();
+    for (g, group) in c.groups.iter().enumerate() {
+        let efficient = efficient(group);
+        let subject = c.subjects.get(g);
+        all.extend(group.iter().zip(efficient).enumerate().map(|(i, (one, efficient))| {
+            let against = (i > 0).then_some(&group[0]);
+            let mut record = experiment(c, against, one);
+            record["subject"] = json!(subject.map(Subject::to_string));
+            record["efficient"] = json!(efficient);
+            record
+        }));
+    }
+    let family = c.family();
     let mut record = json!({
-        "schema": SCHEMA,
-        "workload": c.workload,
-        "platform": c.platform,
-        "backend": "sim",
-        "seed": c.seed,
-        "comm": c.comm,
-        "start_states": c.states.iter().map(state).collect::<Vec<_>>(),
-        "policies": c.policies.iter().map(policy).collect::<Vec<_>>(),
-        "cautions": super::cautions(&c.cautions),
+        "schema": SCHEMA, "experiments": all, "command": c.command.join(" "),
+        "differences": family.0, "sure_from": family.pairs(),
     });
-    if !c.patches.is_empty() {
-        record["patches"] = c.patches.iter().map(patch).collect();
+    if let (false, Some(base)) = (c.switches.is_empty(), c.groups.first().and_then(|g| g.first())) {
+        record["switches"] = c.switches.iter().map(|s| switch(base, s)).collect();
     }
     print(&record)
 }
 
-fn difference(d: &Difference) -> Value {
+fn experiment(c: &Compared, against: Option<&Measured>, one: &Measured) -> Value {
+    let metrics = one.metrics.iter().enumerate().map(|(m, (metric, unit, values))| {
+        let less = against.and_then(|first| one.difference_in(first, m, c.family()));
+        json!({
+            "metric": metric.name, "unit": unit.as_str().trim(), "less_is_better": metric.less_is_better(),
+            "estimate": estimate(one.estimate(m).as_ref()), "never": one.never(m), "lower_bounds": one.bounds(m),
+            "against_first": difference(less.as_ref()),
+            "values": values.iter().map(|v| json!(v.map(round3))).collect::<Vec<_>>(),
+        })
+    });
     json!({
-        "debt_ms": estimate(d.debt_ms.as_ref()),
-        "same_work_mj": estimate(d.same_work_mj.as_ref()),
-        "left_out": d.left_out,
+        "workload": one.workload, "platform": one.platform, "policy": one.policy, "backend": "sim", "seed": one.seed,
+        "phases_us": one.starts.iter().map(|s| us(s.phase)).collect::<Vec<_>>(),
+        "start_utils": one.starts.iter().map(|s| s.util).collect::<Vec<_>>(),
+        "seeds": one.starts.iter().map(|s| s.seed).collect::<Vec<_>>(),
+        "settings": settings(&one.settings), "metrics": metrics.collect::<Vec<_>>(),
+        "cautions": super::cautions(&one.cautions),
     })
 }
 
-fn policy(p: &Compared) -> Value {
-    json!({
-        "policy": p.policy,
-        "settings": settings(&p.settings),
-        "debt_ms": estimate(Some(&p.debt_ms)),
-        "lower_bounds": p.bounds,
-        "full_speed_ms": estimate(p.full_speed_ms.as_ref()),
-        "energy_mj": estimate(p.energy_mj.as_ref()),
-        "same_work_mj": estimate(p.same_work_mj.as_ref()),
-        "efficient": p.efficient,
-        "against_first": p.against_first.as_ref().map(difference),
-        "samples": p.samples.iter().map(sample).collect::<Vec<_>>(),
-    })
-}
-
-fn sample(s: &Sample) -> Value {
-    json!({
-        "debt_ms": round3(s.debt_ms),
-        "ended_by": s.ended_by.as_str(),
-        "full_speed_ms": s.full_speed_ms.map(round3),
-        "energy_mj": s.energy_mj.map(round3),
-        "same_work_mj": s.same_work_mj.map(round3),
-    })
-}
-
-fn patch(p: &Patch) -> Value {
-    json!({
-        "setting": p.setting,
-        "acts": p.acts,
-        "last": difference(&p.last),
-        "alone": difference(&p.alone),
-    })
+fn switch(base: &Measured, s: &Switched) -> Value {
+    let metrics = base.metrics.iter().enumerate().map(|(m, (metric, unit, _))| {
+        let of = |all: &[Option<_>]| difference(all.get(m).and_then(Option::as_ref));
+        json!({"metric": metric.name, "unit": unit.as_str().trim(), "last": of(&s.last), "alone": of(&s.alone)})
+    });
+    json!({"setting": s.setting, "acts": s.acts, "metrics": metrics.collect::<Vec<_>>()})
 }

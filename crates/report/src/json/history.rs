@@ -1,8 +1,8 @@
 //! One experiment under one release after another.
 
-use super::{SCHEMA, print, spread};
-use risetime_analysis::Spread;
-use risetime_analysis::history::{Bisected, Build, History, Release, Side};
+use super::{SCHEMA, difference, print, spread};
+use crate::words::round3;
+use risetime_analysis::history::{Bisected, Build, History, Release, Side, Taken};
 use serde_json::{Value, json};
 
 /// Which release changed what? Ends in a newline.
@@ -20,11 +20,11 @@ pub fn history(h: &History) -> String {
 }
 
 fn release(h: &History, at: usize, r: &Release) -> Value {
-    let of = |all: &[Spread], side: Side| -> Vec<Value> {
-        let figure = |(i, s): (usize, &Spread)| {
+    let of = |all: &[Taken], side: Side| -> Vec<Value> {
+        let figure = |(i, t): (usize, &Taken)| {
             json!({
-                "name": h.figures.get(i).map(|f| &f.name), "spread": spread(s),
-                "changed": h.changed(at, i, side),
+                "name": h.figures.get(i).map(|f| &f.name), "spread": spread(&t.spread), "groups": groups(t),
+                "step": difference(h.step(at, i, side).as_ref()), "changed": h.changed(at, i, side),
             })
         };
         all.iter().enumerate().map(figure).collect()
@@ -40,7 +40,13 @@ fn release(h: &History, at: usize, r: &Release) -> Value {
     })
 }
 
-/// Which release was the first that differs? Ends in a newline.
+/// The two groups of a bistable figure.
+fn groups(t: &Taken) -> Value {
+    let of = |groups: [(f64, usize); 2]| groups.map(|(x, n)| json!({"median": round3(x), "n": n}));
+    json!(t.groups().map(of))
+}
+
+/// With which release does the figure make its largest step? Ends in a newline.
 pub fn bisected(
     figure: &str,
     side: Side,
@@ -51,11 +57,18 @@ pub fn bisected(
     let asked: Vec<Value> = found
         .asked
         .iter()
-        .map(|(i, s)| json!({"release": releases[*i], "spread": spread(s)}))
+        .map(|(i, t, step)| {
+            json!({
+                "release": releases[*i], "spread": spread(&t.spread), "groups": groups(t),
+                "step": difference(step.as_ref()),
+            })
+        })
         .collect();
     print(&json!({
         "schema": SCHEMA, "figure": figure,
         "side": match side { Side::Real => "kernel", Side::Simulated => "simulated" },
-        "first": found.first.map(|i| &releases[i]), "asked": asked, "between": between,
+        "first": found.first.map(|i| &releases[i]), "sure": found.asked.iter()
+            .any(|(i, _, step)| Some(*i) == found.first && step.is_some_and(|step| step.is_sure())),
+        "asked": asked, "between": between,
     }))
 }

@@ -2,7 +2,7 @@
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
 use risetime_analysis::Spread;
-use risetime_analysis::history::{Figure, History, Side};
+use risetime_analysis::history::{Figure, History, Release, Side};
 
 const SIDES: [(Side, &str, Colour); 2] =
     [(Side::Real, "kernel", Colour::Ink), (Side::Simulated, "simulated", Colour::Nth(0))];
@@ -22,7 +22,8 @@ pub fn history(h: &History) -> Chart {
 
 fn panel(h: &History, i: usize, figure: &Figure) -> Panel {
     let of = |side: Side| -> Vec<Option<&Spread>> {
-        h.releases.iter().map(|r| r.on(side).and_then(|all| all.get(i))).collect()
+        let at = |r| Release::on(r, side).and_then(|all| all.get(i)).map(|t| &t.spread);
+        h.releases.iter().map(at).collect()
     };
     let mut series = Vec::new();
     for (side, name, colour) in SIDES.into_iter().filter(|(s, ..)| *s != Side::Real || h.has_real())

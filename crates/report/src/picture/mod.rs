@@ -2,8 +2,8 @@
 
 mod advice;
 mod causes;
+mod compared;
 mod history;
-mod metrics;
 mod pareto;
 mod run;
 mod study;
@@ -12,9 +12,8 @@ mod verified;
 
 pub use advice::advice;
 pub use causes::causes;
+pub use compared::compared;
 pub use history::history;
-pub use metrics::metrics;
-pub use pareto::pareto;
 pub use run::{Followed, runs};
 pub use study::study;
 pub use sweep::sweep;

@@ -1,43 +1,47 @@
-//! Work lost against energy: one point a policy, with its intervals.
+//! The first metric against energy: one point a policy, with its intervals.
 
 use super::mark;
-use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
-use crate::text::marks;
-use risetime_analysis::compare::{Compared, Comparison};
+use crate::chart::{Axis, AxisKind, Colour, Mark, Panel, Series, Shape, Size};
+use crate::text::{energy_of, marks};
+use risetime_analysis::{Compared, Measured, efficient};
 
-/// The policies as a picture; those whose energy is unknown are not in it.
-pub fn pareto(c: &Comparison) -> Chart {
-    let marks = marks(c);
-    let marked: Vec<(&Compared, &String)> =
-        c.policies.iter().zip(&marks).filter_map(|(p, m)| Some((p, m.as_ref()?))).collect();
-    let points = |efficient: bool| -> Vec<Mark> {
-        let these = marked.iter().filter(|(p, _)| p.efficient == efficient);
-        these
-            .filter_map(|(p, m)| Some(mark(p.same_work_mj.as_ref()?, &p.debt_ms, (*m).clone())))
-            .collect()
+/// The policies of the only group; `None`: there are several groups, no energy, or no second place.
+pub(super) fn panel(c: &Compared) -> Option<Panel> {
+    let [group] = c.groups.as_slice() else { return None };
+    let energy = energy_of(group)?;
+    let (metric, unit, _) = &group.first()?.metrics[0];
+    let efficient = efficient(group);
+    let marks = marks(c, group);
+    let marked: Vec<(&Measured, &String, bool)> = (group.iter().zip(&marks).zip(efficient))
+        .filter_map(|((one, mark), efficient)| Some((one, mark.as_ref()?, efficient)))
+        .collect();
+    let points = |of: bool| -> Vec<Mark> {
+        let these = marked.iter().filter(|(.., efficient)| *efficient == of);
+        let point = |(one, label, _): &(&Measured, &String, bool)| {
+            Some(mark(one.estimate(energy).as_ref()?, one.estimate(0).as_ref()?, (*label).clone()))
+        };
+        these.filter_map(point).collect()
     };
     let series = [
-        ("nobody loses less for less energy", Colour::Nth(0), points(true)),
-        ("somebody does", Colour::Nth(1), points(false)),
+        ("nobody beats it", Colour::Nth(0), points(true)),
+        (
+            "somebody is surely better in one figure, and in none worse",
+            Colour::Nth(1),
+            points(false),
+        ),
     ];
+    if series.iter().map(|(.., points)| points.len()).sum::<usize>() < 2 {
+        return None;
+    }
     let near = |label: &str, unit: &str| Axis::new(label, unit).kind(AxisKind::Near);
-    let panel = Panel {
-        x: near("energy for the same work", "mJ"),
-        y: near("work lost", "ms"),
+    Some(Panel {
+        x: near("energy of all CPUs", "mJ"),
+        y: near(&metric.name, unit.as_str().trim()),
         series: series
             .map(|(name, colour, points)| Series::new(name, colour, Shape::Points(points)))
             .to_vec(),
-        keys: marked.iter().map(|(p, m)| ((*m).clone(), p.policy.clone())).collect(),
+        keys: marked.iter().map(|(one, mark, _)| ((*mark).clone(), one.policy.clone())).collect(),
         size: Size::Whole,
         ..Panel::default()
-    };
-    Chart {
-        title: format!("{} on {}: work lost against energy", c.workload, c.platform),
-        subtitle: format!(
-            "Medians of {} start states; lines: their 95 % intervals",
-            c.states.len()
-        ),
-        panels: vec![panel],
-        ..Chart::default()
-    }
+    })
 }

@@ -15,7 +15,7 @@ pub fn sweep(s: &Sweep) -> Chart {
         fixed.map(|(_, value)| value.clone()).collect()
     });
     let of = of.join(", ");
-    let phases = first.map_or(0, |p| p.measured.phases.len());
+    let phases = first.map_or(0, |p| p.measured.starts.len());
     let panels: Vec<Panel> = (0..s.metrics().count()).map(|m| panel(s, m)).collect();
     let is_band = |series: &Series| matches!(series.shape, Shape::Band(_));
     let banded = panels.iter().any(|p| p.series.iter().any(is_band));

@@ -14,7 +14,7 @@ use crate::apply;
 use crate::words::{digits3, round3, simulated};
 use risetime_analysis::Measured;
 use risetime_analysis::advice::{Advice, EACH, Gain, PER_JOB, Step, Tried, comparable_energy};
-use risetime_analysis::compare::Estimate;
+use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::metric::Unit;
 
 /// So many options are shown.
@@ -69,12 +69,12 @@ fn whole(share: f64) -> String {
 }
 
 /// `-48 %`.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     whole(share) + " %"
 }
 
 /// A figure; a count has no decimals unless it is a median between two, and 0 none at all.
-fn figure(x: f64, unit: Unit) -> String {
+pub(super) fn figure(x: f64, unit: Unit) -> String {
     if unit == Unit::Count || x == 0.0 { (round3(x) + 0.0).to_string() } else { digits3(x) }
 }
 
@@ -85,7 +85,7 @@ fn median(measured: &Measured, m: usize) -> String {
 }
 
 /// What a difference is of `base`.
-fn share(difference: f64, base: Option<Estimate>) -> Option<f64> {
+pub(super) fn share(difference: f64, base: Option<Estimate>) -> Option<f64> {
     let base = base?.median.abs();
     (base > 0.0).then(|| difference / base)
 }
@@ -145,10 +145,9 @@ fn on_the_kernel(a: &Advice, (base, with): &(Measured, Measured)) -> String {
 }
 
 /// `-12…-3 %` of `base`; nothing where there is no interval.
-fn interval(d: Option<&Estimate>, base: Option<Estimate>) -> String {
-    let ends = d
-        .and_then(|d| d.interval)
-        .and_then(|(low, high)| Some((share(low, base)?, share(high, base)?)));
+pub(super) fn interval(d: Option<&Difference>, base: Option<Estimate>) -> String {
+    let ends =
+        d.map(|d| d.interval).and_then(|(low, high)| Some((share(low, base)?, share(high, base)?)));
     ends.map_or(String::new(), |(low, high)| format!("{}…{}", whole(low), whole(high)))
 }
 
@@ -178,7 +177,7 @@ fn table(page: &mut Page<'_>, a: &Advice, rows: &[Tried]) {
     let now = ["0".into(), median(&a.base, 0), none(), none(), mj(&a.base), none(), none()];
     table.row(now.into_iter().chain(own([median(&a.base, EACH), none()])));
     for (i, t) in rows.iter().enumerate() {
-        let changed = |d: Option<&Estimate>, base| {
+        let changed = |d: Option<&Difference>, base| {
             d.and_then(|d| share(d.median, base)).map_or(String::new(), percent)
         };
         let cells = [

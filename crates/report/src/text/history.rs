@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! energy_mj: energy of all CPUs
-//!             kernel   25…75 %  simulated    off
-//! 6.1.0-50      9301 9290…9320       9297   0.0 %  ▇▇▇▇▇▇▇  a bar a side
-//! 7.3.4         9411 …              9400  -0.1 %  ▇▇▇▇▇▇▇▇   * changed
+//!             kernel   step        95 %     simulated    off
+//! 6.1.0-50      9301                             9297   0.0 %  ▇▇▇▇▇▇▇  a bar a side
+//! 7.3.4         9411   +110  +105…+116  *        9400  -0.1 %  ▇▇▇▇▇▇▇▇   * sure
 //! ```
 //!
 //! Left out: figures that are nothing, or never, under every release (JSON has them).
 
 use super::Style;
 use super::page::{Ink, Line, Page, Table};
+use crate::words::signed3;
 use risetime_analysis::Spread;
-use risetime_analysis::history::{Bisected, Build, Figure, History, Release, Side};
+use risetime_analysis::compare::{Difference, Family};
+use risetime_analysis::history::{Bisected, Build, Figure, History, Side, Taken};
 
 /// Columns that a bar takes at most.
 const BAR: usize = 20;
@@ -82,36 +84,43 @@ fn one(page: &mut Page<'_>, h: &History, i: usize, figure: &Figure) {
     let line = Line::new().ink(Ink::Title, figure.name.clone());
     page.line(line.ink(Ink::Dim, format!("  {}", figure.about)));
     let medians = h.releases.iter().flat_map(|r| {
-        [Side::Real, Side::Simulated].into_iter().filter_map(move |s| r.on(s)?.get(i)?.median)
+        [Side::Real, Side::Simulated]
+            .into_iter()
+            .filter_map(move |s| r.on(s)?.get(i)?.spread.median)
     });
     let top = medians.fold(0.0, f64::max);
     let real = h.has_real();
     let head: &[&str] = if real {
-        &["", "kernel", "25…75 %", "", "simulated", "", "off"]
+        &["", "kernel", "step", "95 %", "", "simulated", "", "off"]
     } else {
-        &["", "simulated", "25…75 %", ""]
+        &["", "simulated", "step", "95 %", ""]
     };
     let bar_room = page.width() >= 78;
     let mut table = Table::new(head.iter().copied().chain(bar_room.then_some("")));
     for (at, r) in h.releases.iter().enumerate() {
         let mark = |side| if h.changed(at, i, side) { "*" } else { "" }.to_string();
-        let simulated = &r.simulated[i];
-        let shown = r.real.as_ref().map_or(simulated, |real| &real[i]);
+        let simulated = &r.simulated[i].spread;
+        let kernel = r.real.as_ref().map(|real| &real[i].spread);
+        let step = |side| {
+            let step = h.step(at, i, side);
+            let median = step.map_or(String::new(), |d| signed3(d.median));
+            [median, step.map_or(String::new(), |d| between(&d)), mark(side)]
+        };
         let mut cells = vec![r.name.clone()];
         if real {
+            cells.push(kernel.map_or("–".into(), number));
+            cells.extend(step(Side::Real));
             cells.extend([
-                r.real.as_ref().map_or("–".into(), |real| number(&real[i])),
-                r.real.as_ref().map_or(String::new(), |real| middle(&real[i])),
-                mark(Side::Real),
                 number(simulated),
                 mark(Side::Simulated),
-                r.real.as_ref().map_or(String::new(), |real| off(&real[i], simulated)),
+                kernel.map_or(String::new(), |real| off(real, simulated)),
             ]);
         } else {
-            cells.extend([number(simulated), middle(simulated), mark(Side::Simulated)]);
+            cells.push(number(simulated));
+            cells.extend(step(Side::Simulated));
         }
         if bar_room {
-            cells.push(bar(shown, top));
+            cells.push(bar(kernel.unwrap_or(simulated), top));
         }
         let ink = (real && h.disagrees(at, i)).then_some(Ink::Warn);
         table.inked(ink, cells);
@@ -120,13 +129,9 @@ fn one(page: &mut Page<'_>, h: &History, i: usize, figure: &Figure) {
     page.blank();
 }
 
-/// First to third quartile.
-fn middle(s: &Spread) -> String {
-    match (s.q1, s.q3) {
-        (Some(q1), Some(q3)) => format!("{}…{}", digits(q1), digits(q3)),
-        (Some(q1), None) => format!("{}…never", digits(q1)),
-        _ => String::new(),
-    }
+/// An interval of a step.
+fn between(d: &Difference) -> String {
+    format!("{}…{}", signed3(d.interval.0), signed3(d.interval.1))
 }
 
 fn off(real: &Spread, simulated: &Spread) -> String {
@@ -142,27 +147,74 @@ fn bar(s: &Spread, top: f64) -> String {
     format!("{:<BAR$}", "▇".repeat(n))
 }
 
-/// What each release changed, in a sentence each.
+/// The largest step of each figure, and where a median stands for two groups.
 fn summary(page: &mut Page<'_>, h: &History) {
     let telling: Vec<(usize, &Figure)> = h.telling().collect();
     let side = if h.has_real() { Side::Real } else { Side::Simulated };
-    for (at, r) in h.releases.iter().enumerate().skip(1) {
-        let change = |(i, f): &(usize, &Figure)| {
-            let figures = |r: &Release| r.on(side)?.get(*i).copied();
-            let (was, is) = (figures(&h.releases[at - 1])?, figures(r)?);
-            h.changed(at, *i, side)
-                .then(|| format!("{} {} → {}", f.name, number(&was), number(&is)))
-        };
-        let all: Vec<String> = telling.iter().filter_map(change).collect();
-        let text = if all.is_empty() { "nothing".into() } else { all.join(", ") };
-        page.hanging(&format!("{} changed: ", r.name), Ink::Plain, &text);
+    for (i, figure) in &telling {
+        let sure = |at: &usize| h.step(*at, *i, side).is_some_and(|d| d.is_sure());
+        let Some(at) = h.largest(*i, side).filter(sure) else { continue };
+        let of = |at: usize| h.releases[at].on(side).and_then(|all| all.get(*i));
+        let (Some(was), Some(is)) = (of(at - 1), of(at)) else { continue };
+        let all: Vec<&str> = (0..h.releases.len())
+            .filter(|other| *other != at && h.changed(*other, *i, side))
+            .map(|other| h.releases[other].name.as_str())
+            .collect();
+        let also =
+            if all.is_empty() { String::new() } else { format!("; also with {}", all.join(", ")) };
+        let text = format!(
+            "largest step with {}: {} → {}{also}",
+            h.releases[at].name,
+            number(&was.spread),
+            number(&is.spread)
+        );
+        page.hanging(&format!("{}: ", figure.name), Ink::Plain, &text);
+    }
+    let none: Vec<String> = (telling.iter())
+        .filter(|(i, _)| !(0..h.releases.len()).any(|at| h.changed(at, *i, side)))
+        .map(|(i, f)| match h.largest(*i, side) {
+            Some(at) => format!("{} (largest: {})", f.name, h.releases[at].name),
+            None => f.name.clone(),
+        })
+        .collect();
+    if !none.is_empty() {
+        page.hanging("no sure step: ", Ink::Plain, &none.join(", "));
+    }
+    for (i, figure) in &telling {
+        for r in &h.releases {
+            let found = r.on(side).and_then(|all| all.get(*i)).and_then(Taken::groups);
+            if let Some(groups) = found {
+                let head = format!("bistable: {} under {}: ", figure.name, r.name);
+                page.hanging("", Ink::Warn, &(head + &in_groups(groups)));
+            }
+        }
     }
     page.blank();
-    let words = "*: another median than under the release before, by more than the wider of the two \
-                 middle halves over start phases and by more than 1 %.";
-    page.paragraph(0, Ink::Dim, words);
+    let steps = Family(h.releases.len().saturating_sub(1));
+    page.paragraph(0, Ink::Dim, &words(steps, h.phases));
     if h.has_real() {
         page.paragraph(0, Ink::Dim, BACKPORTS);
+    }
+}
+
+/// `3 start phases near 1480, 4 near 2180`.
+fn in_groups([low, high]: [(f64, usize); 2]) -> String {
+    format!("{} start phases near {}, {} near {}", low.1, digits(low.0), high.1, digits(high.0))
+}
+
+/// What is said of steps that hold together.
+fn words(steps: Family, phases: u32) -> String {
+    let n = steps.0;
+    match phases >= steps.pairs() {
+        true => format!(
+            "step: to the release before, start phase by start phase; *: sure, its interval lies on one side of 0. The \
+             {n} of a figure hold together: one of them misses for at most one figure in 20."
+        ),
+        false => format!(
+            "step: to the release before, start phase by start phase. {phases} start phases are too few to be sure of {n} \
+             steps: it takes {}. What stands for their intervals is the least and the largest.",
+            steps.pairs()
+        ),
     }
 }
 
@@ -176,14 +228,14 @@ fn missing(page: &mut Page<'_>, h: &History) {
     page.hanging("note: ", Ink::Dim, &text);
 }
 
-/// Which release was the first that differs? `releases`: their names, oldest first; `between`: releases that
-/// could be fetched to look closer. Ends in a newline.
+/// With which release does the figure make its largest step, or what does the one that was named? `releases`: their names, oldest
+/// first; `between`: releases that could be fetched to look closer. Ends in a newline.
 pub fn bisected(
-    figure: &str,
+    (figure, phases): (&str, u32),
     side: Side,
     releases: &[String],
     found: &Bisected,
-    between: &[String],
+    between_them: &[String],
     style: &Style,
 ) -> String {
     let mut page = Page::new(style);
@@ -191,31 +243,62 @@ pub fn bisected(
         Side::Real => "the kernel",
         Side::Simulated => "the simulator",
     };
-    let answer = match found.first {
-        Some(first) => format!(
-            "{figure} changed with {}: it is the first that differs from {}.",
-            releases[first], releases[0]
-        ),
-        None => format!(
-            "{figure} is the same under {} as under {}: what came and went between them is not seen.",
-            releases.last().map_or("", String::as_str),
-            releases[0]
-        ),
+    let place = found.first.and_then(|first| found.asked.iter().position(|(i, ..)| *i == first));
+    let step = place.and_then(|at| Some((at.checked_sub(1)?, at, found.asked[at].2?)));
+    let answer = match step {
+        Some((was, is, step)) => {
+            let of = |at: usize| number(&found.asked[at].1.spread);
+            let (older, newer) = (&releases[found.asked[was].0], &releases[found.asked[is].0]);
+            let what = match found.asked.len() {
+                2 => "differs from",
+                _ => "makes its largest step from",
+            };
+            let sure = if step.is_sure() {
+                "which is sure"
+            } else {
+                "which is not sure: more --phases may tell"
+            };
+            format!(
+                "{figure} with {newer} {what} {older}: {} → {}, {} ({}), {sure}.",
+                of(was),
+                of(is),
+                signed3(step.median),
+                between(&step)
+            )
+        }
+        None => format!("{figure} is the same under every release."),
     };
     page.paragraph(0, Ink::Strong, &answer);
     page.blank();
-    let mut table = Table::new([format!("asked {whose}"), figure.to_string(), "25…75 %".into()]);
-    for (i, spread) in &found.asked {
-        table.row([releases[*i].clone(), number(spread), middle(spread)]);
+    let heads =
+        [format!("asked {whose}"), figure.to_string(), "step".into(), "95 %".into(), String::new()];
+    let mut table = Table::new(heads);
+    for (i, taken, step) in &found.asked {
+        let word = |of: &dyn Fn(&Difference) -> String| step.as_ref().map_or(String::new(), of);
+        table.row([
+            releases[*i].clone(),
+            number(&taken.spread),
+            word(&|d| signed3(d.median)),
+            word(&between),
+            word(&|d| if d.is_sure() { "*".into() } else { String::new() }),
+        ]);
     }
     page.table(0, &table);
-    if let (Some(first), false) = (found.first, between.is_empty()) {
+    for (i, taken, _) in &found.asked {
+        if let Some(groups) = taken.groups() {
+            let text = format!("bistable under {}: {}", releases[*i], in_groups(groups));
+            page.hanging("", Ink::Warn, &text);
+        }
+    }
+    page.blank();
+    page.paragraph(0, Ink::Dim, &words(Family(found.asked.len().saturating_sub(1)), phases));
+    if let (Some((was, is, _)), false) = (step, between_them.is_empty()) {
         page.blank();
         let text = format!(
             "between {} and {} the mirror has {}: risetime vm fetch gets one, and --bisect looks closer",
-            releases[first - 1],
-            releases[first],
-            between.join(", ")
+            releases[found.asked[was].0],
+            releases[found.asked[is].0],
+            between_them.join(", ")
         );
         page.hanging("note: ", Ink::Dim, &text);
     }
@@ -225,12 +308,13 @@ pub fn bisected(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use risetime_analysis::history::Release;
     use risetime_kernel::KernelRev;
 
     const PLAIN: Style = Style { width: 80, color: false, unicode: true };
 
-    fn spread(values: &[f64]) -> Spread {
-        Spread::of(values.iter().copied().map(Some))
+    fn taken(values: &[f64]) -> Taken {
+        Taken::of(values.iter().copied().map(Some).collect())
     }
 
     fn made_up() -> History {
@@ -245,17 +329,21 @@ mod tests {
                 energy_model: None,
             },
             real: Some(vec![
-                spread(&[real, real, real + 2.0]),
-                Spread::of([None, None, None]),
-                spread(&[0.0]),
+                taken(&[real, real, real + 2.0, real, real, real + 1.0]),
+                Taken::of(vec![None; 6]),
+                taken(&[0.0; 6]),
             ]),
-            simulated: vec![spread(&[simulated; 3]), spread(&[55.0, 55.0, 56.0]), spread(&[0.0])],
+            simulated: vec![
+                taken(&[simulated; 6]),
+                taken(&[55.0, 55.0, 56.0, 55.0, 55.0, 55.5]),
+                taken(&[0.0; 6]),
+            ],
         };
         History {
             workload: "rampup".into(),
             platform: "m1".into(),
             task: "rampup".into(),
-            phases: 3,
+            phases: 6,
             figures: vec![
                 figure("energy_mj", "energy of all CPUs"),
                 figure("full_speed_ms", "until full speed"),
@@ -275,8 +363,8 @@ mod tests {
         let page = history(&made_up(), &PLAIN);
         assert!(page.lines().all(|l| l.chars().count() <= 80), "{page}");
         for line in [
-            "rampup · m1 · 2 releases · kernel and simulator · medians of 3 start phases",
-            "7.3.4+deb13-arm64 changed: energy_mj 3000 → 1500",
+            "rampup · m1 · 2 releases · kernel and simulator · medians of 6 start phases",
+            "energy_mj: largest step with 7.3.4+deb13-arm64: 3000 → 1500",
             "note: 6.1.0-50-arm64: it was slow",
             "note: no kernel of 6.12 was run here: risetime vm fetch 6.12",
         ] {
@@ -297,16 +385,23 @@ mod tests {
     #[test]
     fn a_bisection_names_the_release_and_what_lies_between() {
         let names = ["6.1.0-50-arm64".to_string(), "7.3.4+deb13-arm64".to_string()];
-        let asked = vec![(0, spread(&[1.0])), (1, spread(&[2.0]))];
-        let of = |first| {
-            let found = Bisected { first, asked: asked.clone() };
+        let of = |newer: &[f64], step: Option<usize>| {
+            let asked = vec![(0, taken(&[1.0; 6])), (1, taken(newer))];
+            let found = Bisected::of(asked);
+            let found = Bisected { first: step.or(found.first), ..found };
             let between = ["6.12.107".to_string()];
-            bisected("energy_mj", Side::Real, &names, &found, &between, &PLAIN)
+            bisected(("energy_mj", 6), Side::Real, &names, &found, &between, &PLAIN)
         };
-        let found = of(Some(1));
-        assert!(found.starts_with("energy_mj changed with 7.3.4+deb13-arm64:"), "{found}");
+        let found = of(&[2.0, 2.0, 2.0, 9.0, 9.0, 9.1], None);
+        let first = "energy_mj with 7.3.4+deb13-arm64 differs from 6.1.0-50-arm64: 1.0 →";
+        assert!(found.starts_with(first) && found.contains("which is sure"), "{found}");
         assert!(found.contains("the mirror has 6.12.107"), "{found}");
-        assert!(of(None).starts_with("energy_mj is the same under 7.3.4+deb13-arm64"));
+        let groups = "bistable under 7.3.4+deb13-arm64: 3 start phases near 2.0, 3 near 9.0";
+        assert!(found.contains(groups), "{found}");
+        let unsure = [2.0, 0.5, 2.0, 0.5, 1.0, 1.0];
+        let named = of(&unsure, Some(1)).replace('\n', " ");
+        assert!(named.contains("which is not sure: more --phases may tell"), "{named}");
+        assert!(of(&[1.0; 6], None).starts_with("energy_mj is the same under every release."));
     }
 
     #[test]

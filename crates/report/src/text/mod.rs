@@ -5,15 +5,16 @@
 
 mod advice;
 mod compare;
+mod compared;
 mod demo;
 mod deploy;
 mod deploy_optimised;
 mod explain;
 mod figures;
+mod goal;
 mod history;
 mod jobs;
 mod lists;
-mod metrics;
 mod page;
 mod phases;
 mod plot;
@@ -23,24 +24,26 @@ mod spread;
 mod step;
 mod study;
 mod sweep;
-mod tradeoff;
 mod verify;
 
 pub use advice::advice;
 pub(crate) use advice::{letter, shown};
 pub use compare::{compare, compare_phases};
+pub use compared::{compared, mail};
+pub(crate) use compared::{energy_of, marks};
 pub use demo::{Demo, Next, Published, demo};
 pub use deploy::{deploy_plan, deploy_server};
 pub use deploy_optimised::{Optimised, Proof, deploy_optimised};
 pub use explain::explain;
 pub(crate) use explain::{AFFINITY, rest};
+pub(crate) use goal::again as goal_again;
+pub use goal::goal;
 pub use history::{bisected, history};
 pub use jobs::late_jobs;
 pub(crate) use jobs::sentence as sentence_of_jobs;
 pub use lists::{
     Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,
 };
-pub use metrics::metrics;
 pub use phases::phases;
 pub use run::{burst_line, migration_line, run};
 pub(crate) use run::{running_intervals, sentence, window};
@@ -49,8 +52,6 @@ pub use spread::{verify_spread, verify_spread_set};
 pub use step::{verify_first, verify_step};
 pub use study::{study, study_contents};
 pub use sweep::sweep;
-pub(crate) use tradeoff::marks;
-pub use tradeoff::tradeoff;
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
 
 /// How text is to look.

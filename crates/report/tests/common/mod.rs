@@ -3,6 +3,7 @@
 //! half-life of 32 ms, one decision a millisecond. Not a reference for any figure.
 #![allow(dead_code)]
 
+use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::*;
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::*;
@@ -533,69 +534,61 @@ pub(crate) fn explanation(phase: u64) -> explain::Explanation {
 }
 
 /// A policy that loses `debt_ms` and takes `mj`, more or less, from 8 phases × 2 utils.
-fn compared(policy: &str, debt_ms: f64, mj: f64) -> compare::Compared {
-    let sample = |i: u32| compare::Sample {
-        debt_ms: debt_ms * (1.0 + 0.02 * f64::from(i % 8)) / f64::from(1 + i % 2),
-        same_burst: true,
-        ended_by: EndedBy::FullSpeed,
-        full_speed_ms: Some(2.0 * debt_ms),
-        energy_mj: Some(mj + f64::from(i)),
-        same_work_mj: Some(mj + 10.0 + f64::from(i)),
-    };
-    let samples = (0..16).map(sample).collect();
-    compare::Compared::of(policy.into(), Settings::default(), samples).unwrap()
-}
-
-fn over_states(mut policies: Vec<compare::Compared>) -> compare::Comparison {
-    compare::relate(&mut policies);
-    let state = |i: u64| compare::StartState {
+fn measured(policy: &str, debt_ms: f64, mj: f64) -> Measured {
+    let state = |i: u64| StartState {
         phase: Span::from_us(i / 2 * 7618),
         util: Some(i % 2 * 100),
+        seed: 1 + i,
     };
-    compare::Comparison {
-        cautions: Vec::new(),
+    let all = |of: &dyn Fn(u32) -> f64| (0..16).map(|i| Some(of(i))).collect();
+    let debt = |i: u32| debt_ms * (1.0 + 0.02 * f64::from(i % 8)) / f64::from(1 + i % 2);
+    Measured {
         workload: "rampup".into(),
         platform: "m1".into(),
-        comm: "rampup".into(),
+        policy: policy.into(),
         seed: 1,
-        power_known: true,
-        states: (0..16).map(state).collect(),
-        policies,
-        patches: Vec::new(),
+        starts: (0..16).map(state).collect(),
+        metrics: vec![
+            (Metric::new("rampup.debt"), Unit::Time, all(&debt)),
+            (Metric::new("energy"), Unit::Energy, all(&|i| mj + f64::from(i))),
+            (Metric::new("work"), Unit::Time, all(&|i| 2000.0 - debt(i))),
+        ],
+        ..Measured::default()
+    }
+}
+
+fn of_group(group: Vec<Measured>, switches: Vec<Switched>) -> Compared {
+    Compared {
+        groups: vec![group],
+        subjects: vec![Subject::Burst("rampup".into())],
+        switches,
+        command: ["risetime", "compare", "rampup", "--platform", "m1"].map(String::from).into(),
     }
 }
 
 /// Policies side by side, one with a long name.
-pub(crate) fn comparison() -> compare::Comparison {
-    over_states(vec![
-        compared("linux-6.11", 90.0, 1000.0),
-        compared("rfc-v1", 50.0, 1030.0),
-        compared("linux-6.11+governor=performance", 20.0, 1100.0),
-        compared("slow", 95.0, 1100.0),
-    ])
+pub(crate) fn comparison() -> Compared {
+    let group = vec![
+        measured("linux-6.11", 90.0, 1000.0),
+        measured("rfc-v1", 50.0, 1030.0),
+        measured("linux-6.11+governor=performance", 20.0, 1100.0),
+        measured("slow", 95.0, 1100.0),
+    ];
+    of_group(group, Vec::new())
 }
 
 /// A series taken apart: one switch buys, one does nothing.
-pub(crate) fn ablation() -> compare::Comparison {
-    let mut all = over_states(vec![
-        compared("linux-6.11", 90.0, 1000.0),
-        compared("series", 50.0, 1030.0),
-        compared("series without fast", 88.0, 1002.0),
-        compared("linux-6.11+fast=1", 49.0, 1033.0),
-        compared("series without idle", 50.0, 1030.0),
-        compared("linux-6.11+idle=1", 90.0, 1000.0),
-    ]);
-    let less = |a: usize, b: usize| {
-        compare::Difference::between(&all.policies[a].samples, &all.policies[b].samples)
-    };
-    let patch = |setting: &str, i: usize, acts| compare::Patch {
-        setting: setting.into(),
-        acts,
-        last: less(1, i),
-        alone: less(i + 1, 0),
-    };
-    all.patches = vec![patch("fast=1", 2, true), patch("idle=1", 4, false)];
-    all
+pub(crate) fn ablation() -> Compared {
+    let group = vec![
+        measured("linux-6.11", 90.0, 1000.0),
+        measured("series", 50.0, 1030.0),
+        measured("series without fast", 88.0, 1002.0),
+        measured("linux-6.11+fast=1", 49.0, 1033.0),
+        measured("series without idle", 50.0, 1030.0),
+        measured("linux-6.11+idle=1", 90.0, 1000.0),
+    ];
+    let switches = switched(&["fast=1".into(), "idle=1".into()], &group);
+    of_group(group, switches)
 }
 
 /// Zones of which one was too hot for the faster CPUs.

@@ -2,35 +2,39 @@
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
 use crate::words::{digits3, noise};
-use risetime_analysis::compare::Estimate;
+use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::metric::{Metric, Unit};
-use risetime_analysis::{Measured, Switched};
+use risetime_analysis::{Compared, Measured, Switched};
 
-/// Medians with intervals, the first policy on top; of a policy that is taken apart also what each switch changes.
-/// `groups`: those of one workload on one platform.
-pub fn metrics(groups: &[&[Measured]], switches: &[Switched]) -> Chart {
-    let Some(first) = groups.first().and_then(|g| g.first()) else { return Chart::default() };
-    let many = groups.len() > 1;
-    // An ablation's parts beyond base and whole are told as switches.
-    let rows = if switches.is_empty() { usize::MAX } else { 2 };
+/// Medians with intervals, the first policy on top; of a policy that is taken apart also what each switch changes. Where nobody said
+/// by which figures, the first of them against energy comes first.
+pub fn compared(c: &Compared) -> Chart {
+    let Some(first) = c.groups.first().and_then(|g| g.first()) else { return Chart::default() };
+    let many = c.groups.len() > 1;
     let of = |m: &Measured| format!("{} on {}", m.workload, m.platform);
-    let mut panels = Vec::new();
-    let most = groups.iter().map(|g| g.first().map_or(0, |one| one.metrics.len())).max();
+    let mut panels: Vec<Panel> = match c.subjects.is_empty() {
+        true => Vec::new(),
+        false => super::pareto::panel(c).into_iter().collect(),
+    };
+    let most = c.groups.iter().map(|g| g.first().map_or(0, |one| one.metrics.len())).max();
     for m in 0..most.unwrap_or(0) {
-        for group in groups.iter().filter(|g| g.first().is_some_and(|one| m < one.metrics.len())) {
+        for group in c.groups.iter().filter(|g| g.first().is_some_and(|one| m < one.metrics.len()))
+        {
             let beside = if many { of(&group[0]) } else { String::new() };
-            panels.push(panel(&group[..group.len().min(rows)], m, &beside));
+            panels.push(panel(c.shown(group), m, &beside));
         }
-        if !switches.is_empty() {
-            panels.push(taken_apart(&first.metrics[m], switches, m));
+        if !c.switches.is_empty() {
+            panels.push(taken_apart(&first.metrics[m], &c.switches, m));
         }
     }
     let noise = noise(&first.settings, first.seed).map_or(String::new(), |n| format!("; {n}"));
+    let own = first.starts.iter().all(|start| start.util.is_none());
+    let from = if own { "phases" } else { "states" };
     Chart {
         title: if many { "Figures side by side".into() } else { of(first) },
         subtitle: format!(
-            "Medians of {} start phases, lines: their 95 % intervals{noise}",
-            first.phases.len()
+            "Medians of {} start {from}, lines: their 95 % intervals{noise}",
+            first.starts.len()
         ),
         panels,
         ..Chart::default()
@@ -88,10 +92,16 @@ fn taken_apart(
 ) -> Panel {
     let acting: Vec<&Switched> = switches.iter().filter(|s| s.acts).collect();
     let n = acting.len();
-    let of = |what: fn(&Switched) -> &[Option<Estimate>]| {
+    let of = |what: fn(&Switched) -> &[Option<Difference>]| {
         let all = acting.iter().enumerate();
         let marks = all.filter_map(|(row, s)| Some((row, what(s).get(m).copied().flatten()?)));
-        Shape::Points(marks.map(|(row, e)| point(&e, row, n)).collect())
+        let point = |(row, d): (usize, Difference)| Mark {
+            x: d.median,
+            y: (n - 1 - row) as f64,
+            x_range: Some(d.interval),
+            ..Mark::default()
+        };
+        Shape::Points(marks.map(point).collect())
     };
     let series = vec![
         Series::new("the last one that is added", Colour::Nth(0), of(|s| &s.last)),

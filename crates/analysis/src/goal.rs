@@ -1,0 +1,83 @@
+//! The least of one figure with which another reaches a goal.
+//!
+//! ```text
+//! reaches    the goal holds from every start phase, and the tasks do at least 90 % of the work that they do now
+//! cost       the median of the figure that is to be least
+//! first      of all that reach it, the one of least cost
+//! ```
+
+use crate::advice::Steps;
+use crate::compare::Difference;
+use crate::expect::Expectation;
+use crate::measured::Measured;
+use crate::metric::Metric;
+
+/// So much of all work is to be done still.
+const WORK: f64 = 0.9;
+
+/// Steps that were looked at, from all start phases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reaching {
+    /// What is changed; empty: nothing.
+    pub steps: Steps,
+    /// The goal's figure (0), the one that is to be least (1), work (2).
+    pub measured: Measured,
+    /// From how many start phases the goal holds.
+    pub holds: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sought {
+    /// What is to hold.
+    pub goal: Expectation,
+    /// What is to be least.
+    pub least: Metric,
+    /// Seed.
+    pub seed: u64,
+    /// As it is.
+    pub base: Reaching,
+    /// What reaches the goal, the least cost first.
+    pub reaching: Vec<Reaching>,
+    /// What was looked at from all start phases and does not, the nearest first.
+    pub short: Vec<Reaching>,
+    /// How many were tried, and how many of them reach it where they were tried.
+    pub tried: (usize, usize),
+    /// How many simulations that took.
+    pub runs: u32,
+    /// Candidates for which the budget did not suffice.
+    pub untried: usize,
+    /// Whether the budget ended before everything that may cost less had been looked at.
+    pub cut: bool,
+    /// What was not tried because this kernel has it not.
+    pub left_out: Vec<&'static str>,
+}
+
+/// The cost of what was measured; infinite where there is none.
+pub fn cost(measured: &Measured) -> f64 {
+    measured.estimate(1).map_or(f64::INFINITY, |e| e.median)
+}
+
+/// From how many start phases `goal` holds of what was measured.
+pub fn holds(goal: &Expectation, measured: &Measured) -> usize {
+    let values = measured.metrics.first().map_or(&[][..], |(.., values)| values);
+    values.iter().filter(|value| goal.holds(**value)).count()
+}
+
+/// Whether the tasks do as much as under `base`, but for a tenth.
+pub fn works(measured: &Measured, base: &Measured) -> bool {
+    let work = |m: &Measured| m.estimate(2).map_or(0.0, |e| e.median);
+    work(measured) >= WORK * work(base)
+}
+
+impl Reaching {
+    /// Whether it reaches the goal.
+    pub fn reaches(&self, base: &Measured) -> bool {
+        self.holds == self.measured.starts.len() && works(&self.measured, base)
+    }
+
+    /// What it costs more than `other`.
+    pub fn dearer(&self, other: &Reaching) -> Option<Difference> {
+        self.measured.difference(&other.measured, 1)
+    }
+}
