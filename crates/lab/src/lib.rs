@@ -7,6 +7,7 @@
 
 mod advise;
 mod compare;
+pub mod deploy;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;

@@ -7,6 +7,7 @@ mod advice;
 mod compare;
 mod demo;
 mod deploy;
+mod deploy_commands;
 mod deploy_optimised;
 mod explain;
 mod figures;
