@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 test verify spread scip highs bench lint golden doc fmt clean
+.PHONY: help demo vm kernel-hz1000 test verify spread scip highs evidence-guarantees bench lint golden doc fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -42,6 +42,11 @@ highs: ## build HiGHS and ask it for the optimiser's optima again (cmake, g++, l
 	@for c in cmake c++; do command -v $$c >/dev/null || { echo "make highs: NOT RUN: sudo apt-get install cmake g++ libclang-dev" >&2; exit 3; }; done
 	@$(CARGO) test --release --locked -p risetime --features highs --bin risetime highs
 	@$(CARGO) test --locked -p risetime-deploy --test highs
+
+# Goes on where it stopped; what it has recorded is judged by each test run.
+evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless said; SECONDS: stop by itself)
+	@$(CARGO) run --release --locked --quiet -p risetime-lab --example guarantees -- run $(or $(FILES),10000) $(SECONDS)
+	@$(CARGO) test --locked -p risetime-lab --test guarantees
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

@@ -2,17 +2,21 @@
 //! and converted.
 
 use crate::args::deploy as asked;
+use crate::interference;
 use crate::output::{self, Failure};
+use crate::run::Bar;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_deploy::admit::{Order, Scheduler};
 use risetime_deploy::graph::Shape;
 #[cfg(feature = "highs")]
 use risetime_deploy::optimise::Ended;
 use risetime_deploy::optimise::{self, Effort, Objective, Problem, Ran, Runs, Solver};
-use risetime_deploy::plan::{Rules, plan};
+use risetime_deploy::promise::Company;
 use risetime_deploy::server::server;
+use risetime_deploy::written::workload;
 use risetime_deploy::{Drawn, Fit, Periods, SetDrawn, Utilisations, draw_set, sliced};
 use risetime_kernel::units::Span;
+use risetime_lab::deploy::{Asked, instead, plan_tried};
 use risetime_lab::{Answer, Graphs, Optimised};
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
 use risetime_model::{Dags, InputError, Needs, Platform, Workload, library};
@@ -196,23 +200,54 @@ fn planned(args: &asked::Plan) -> Result<ExitCode, Failure> {
         output::print(&page)?;
         return Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(1) });
     }
-    // `auto` keeps the first answer, where none is yes.
+    let asked = what_is_asked(args, fit)?;
+    let platform = Arc::new(platform);
+    let bar = Bar::new(0, "runs of the plan");
+    let mut progress = |done: usize, of: usize| bar.of(done as u64, of as u64);
+    let mut tried = plan_tried(&needs, &platform, &asked, &mut progress)?;
+    if tried.plan.is_ok() && !tried.guaranteed() {
+        tried.instead = instead(&needs, &platform, &asked, &mut progress)?;
+    }
+    drop(bar);
+    if let (Some(path), Ok(plan)) = (&args.workload, &tried.plan) {
+        let set: String =
+            args.set.iter().map(|(key, value)| format!(" --set {key}={value}")).collect();
+        let policy = match args.policy.as_str() {
+            "mainline" => String::new(),
+            name => format!(" --policy {name}"),
+        };
+        let says = format!(
+            "{}: written by `risetime deploy plan`; risetime run FILE --platform {}{policy}{set}",
+            needs.name, platform.name
+        );
+        let text = workload(&needs, plan, Company::Busy, None, &says);
+        output::write_file(path, text.as_bytes())?;
+    }
+    let page = text::deploy_plan(&needs, &platform, &tried, &notes, &output::style());
+    output::print(&page)?;
+    Ok(if tried.guaranteed() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn what_is_asked(args: &asked::Plan, fit: Fit) -> Result<Asked, Failure> {
     let schedulers: &[Scheduler] = match args.scheduler {
         asked::Scheduler::Auto => &[Scheduler::Edf, Scheduler::Dm],
         asked::Scheduler::Edf => &[Scheduler::Edf],
         asked::Scheduler::Rm => &[Scheduler::Rm],
         asked::Scheduler::Dm => &[Scheduler::Dm],
     };
-    let tried = schedulers.iter().map(|&scheduler| {
-        let rules = Rules { scheduler, fit };
-        (rules, plan(&needs, &platform, rules))
-    });
-    let tried: Vec<_> = tried.collect();
-    let fits = tried.iter().position(|(_, plan)| plan.is_ok());
-    let (rules, plan) = &tried[fits.unwrap_or(0)];
-    let page = text::deploy_plan(&needs, &platform, *rules, plan, &notes, &output::style());
-    output::print(&page)?;
-    Ok(if fits.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    let interference: Result<_, InputError> =
+        args.interference.iter().map(|file| interference::load(file)).collect();
+    Ok(Asked {
+        policy: args.policy.clone(),
+        set: args.set.clone(),
+        schedulers: schedulers.to_vec(),
+        fit,
+        margin_percent: args.margin,
+        cpus: args.cpus.as_ref().map(|list| list.0.clone()),
+        housekeeping: args.housekeeping.as_ref().map_or(Vec::new(), |list| list.0.clone()),
+        interference: interference?,
+        seed: 1,
+    })
 }
 
 /// Those of a file of needs, or of a task set: of graphs, what each of their tasks has of the deadline.
@@ -295,7 +330,10 @@ fn converted(args: &asked::Convert) -> Result<ExitCode, Failure> {
     {
         return put(&platform.to_toml(), &args.written);
     }
-    let set = TaskSet::load(&args.file, Span::from_us(args.tick_us))?;
+    let set = match args.file.ends_with(".toml") {
+        true => TaskSet::of_needs(&Needs::load(&args.file)?),
+        false => TaskSet::load(&args.file, Span::from_us(args.tick_us))?,
+    };
     let set = if args.slices { sliced(&set) } else { set };
     write(&set, &args.written)
 }

@@ -13,6 +13,7 @@ mod explain;
 #[cfg(feature = "highs")]
 mod highs;
 mod history;
+mod interference;
 mod library;
 mod output;
 mod plot;

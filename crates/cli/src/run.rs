@@ -392,6 +392,11 @@ impl Bar {
         );
         Bar { bar, since: Clock::now(), shown: false.into() }
     }
+    /// So many of so many.
+    pub(crate) fn of(&self, done: u64, all: u64) {
+        self.bar.set_length(all);
+        self.at(done);
+    }
     /// For a machine that boots and says nothing until it is done.
     fn waiting(experiment: &Experiment) -> Bar {
         let bar = ProgressBar::hidden();

@@ -19,12 +19,15 @@ mod dice;
 mod draws;
 mod generate;
 pub mod graph;
+pub mod machine;
 pub mod optimise;
 mod partition;
 pub mod plan;
+pub mod promise;
 pub mod server;
 mod set;
 mod share;
+pub mod written;
 
 pub use generate::{Drawn, Periods, Utilisations, draw};
 pub use partition::{Fit, Partition, Place, partition};

@@ -76,6 +76,12 @@ pub fn server(
     if !unknown.is_empty() {
         return Err(unknown);
     }
+    if let Some((i, n)) = too_many(&of(&platform.domains[0]), order) {
+        let reason = format!(
+            "{n} different periods or deadlines need as many priorities, and there are {HIGHEST}: tasks that share one delay each other"
+        );
+        return Err(vec![no_room(i, reason)]);
+    }
     let mut domains: Vec<&Domain> = platform.domains.iter().collect();
     match fit {
         Fit::First => domains.sort_by_key(|d| d.cpus[0]),
@@ -102,6 +108,16 @@ pub fn server(
         us(tick)
     );
     Err(vec![no_room(late, reason)])
+}
+
+/// Whether there are more keys than priorities: the task with the first key that has none, and how many keys there are.
+fn too_many(loads: &[Option<Load>], order: Order) -> Option<(usize, usize)> {
+    let key = |load: &Option<Load>| load.as_ref().map(|l| order.key(l));
+    let mut keys: Vec<u64> = loads.iter().filter_map(key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let first = *keys.get(usize::from(HIGHEST))?;
+    Some((loads.iter().position(|l| key(l) == Some(first))?, keys.len()))
 }
 
 /// The tasks on one CPU, the highest priority first.
@@ -152,13 +168,8 @@ impl Component {
     fn group(&self, needs: &Needs, cpu: CpuId, runtime: Span, period: Span, tick: Span) -> Group {
         let mut keys: Vec<u64> = self.of.iter().map(|(_, key)| *key).collect();
         keys.dedup();
-        let levels = usize::from(HIGHEST);
-        let priority = |key: u64| {
-            let rank = keys.partition_point(|k| *k < key);
-            // Of more than there are, neighbours share one: not more than 98 tasks differ here.
-            HIGHEST
-                - (if keys.len() <= levels { rank } else { rank * (levels - 1) / keys.len() }) as u8
-        };
+        // There are no more keys than priorities.
+        let priority = |key: u64| HIGHEST.saturating_sub(keys.partition_point(|k| *k < key) as u8);
         let mut tasks: Vec<(usize, Served)> = self
             .of
             .iter()
@@ -228,6 +239,18 @@ mod tests {
             let us = group.runtime.0 / 1000;
             assert!(with(us).is_ok() && with(us - 1).is_err(), "{group:?}");
         }
+    }
+
+    #[test]
+    fn priorities_that_run_out_are_not_shared() {
+        let names: Vec<String> = (0..99).map(|i| format!("t{i}")).collect();
+        let what: Vec<String> =
+            (0..99).map(|i| format!("period_us = {}\nruntime_us = 10", 50_000 + i)).collect();
+        let all: Vec<(&str, &str)> =
+            names.iter().zip(&what).map(|(n, w)| (n.as_str(), w.as_str())).collect();
+        let e = on(&all, "laptop4", 10, Fit::First).expect_err("98 priorities");
+        assert!(e[0].name == "t98" && e[0].reason.contains("99 different"), "{e:?}");
+        assert!(on(&all[..98], "laptop4", 10, Fit::First).is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod ablation;
 mod advise;
+pub mod deploy;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Reads at most `limit + 1` bytes, so that an endless or gigantic file costs no more.
 ///
 /// Errors: absent, a directory, unreadable, too big, not UTF-8.
-pub(crate) fn read_file(path: &str, limit: usize) -> Result<String, InputError> {
+pub fn read_file(path: &str, limit: usize) -> Result<String, InputError> {
     let shown = printable(path);
     if Path::new(path).is_dir() {
         return Err(InputError::new(shown, "is a directory, wanted a file"));

@@ -23,7 +23,7 @@ mod yaml_in;
 
 pub use dags::Dags;
 pub use experiment::{Experiment, micros, parse_micros};
-pub use input::{meant, nearest};
+pub use input::{meant, nearest, read_file};
 pub use needs::Needs;
 pub use platform::Platform;
 pub use policy::Policy;

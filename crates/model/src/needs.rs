@@ -28,7 +28,7 @@ use crate::input::{meant, one_line, read_file};
 use crate::platform::checked_name;
 use crate::toml_in::{Doc, Table};
 use crate::{InputError, Platform};
-use risetime_kernel::units::Span;
+use risetime_kernel::units::{CpuId, Span};
 
 /// Size limit of a file.
 const MAX_BYTES: usize = 1 << 20;
@@ -59,6 +59,10 @@ pub struct Need {
     pub what: What,
     /// How much of its runtime is of which kind of work; the rest is plain.
     pub kinds: Vec<(String, Span)>,
+    /// How much of its runtime passes by the clock, on any CPU at any frequency.
+    pub clock: Span,
+    /// Where it may run; `None`: everywhere.
+    pub cpus: Option<Vec<CpuId>>,
 }
 
 /// What is known of a task.
@@ -213,7 +217,7 @@ fn need(toml: &Table<'_>) -> Result<Need, InputError> {
         }
     };
     let name = checked_name(toml, "name", toml.str("name")?)?;
-    Ok(Need { name, at: toml.place_of("name"), what, kinds })
+    Ok(Need { name, at: toml.place_of("name"), what, kinds, clock: Span(0), cpus: None })
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! ```text
 //!  rt-app JSON ──> Workload ──┐                      ┌──> rt-app JSON (a policy chosen): risetime run, a real kernel
 //!  PARTSim YAML ──────────────┼──> TaskSet ──────────┤
-//!  drawn by seed (deploy) ────┘                      └──> Needs: risetime deploy plan
+//!  drawn by seed (deploy) ────┤                      └──> Needs: risetime deploy plan
+//!  needs (TOML) ──────────────┘
 //! ```
 //!
 //! A task comes at least a period apart, does the steps of its code, and is due. Tasks wait for each other in semaphores: a
@@ -71,6 +72,8 @@ pub struct Server {
 pub enum Step {
     /// Work: ns of a CPU of capacity 1024 at its highest frequency; which kind, where it is none of the plain.
     Run(Span, Option<String>),
+    /// So long by the clock, with the CPU or without, however fast that is (rt-app's `runtime`).
+    Time(Span),
     /// Lock a mutex.
     Lock(usize),
     /// Unlock it.
@@ -106,7 +109,15 @@ impl RtTask {
     /// What a job does at most, whatever kind of work it is.
     pub fn work(&self) -> Span {
         self.code.iter().fold(Span(0), |sum, step| match step {
-            Step::Run(work, _) => Span(sum.0.saturating_add(work.0)),
+            Step::Run(work, _) | Step::Time(work) => Span(sum.0.saturating_add(work.0)),
+            _ => sum,
+        })
+    }
+
+    /// How much of that passes by the clock.
+    pub fn clock(&self) -> Span {
+        self.code.iter().fold(Span(0), |sum, step| match step {
+            Step::Time(time) => Span(sum.0.saturating_add(time.0)),
             _ => sum,
         })
     }
@@ -181,8 +192,52 @@ impl TaskSet {
                 deadline: t.deadline.min(t.period),
             },
             kinds: t.work_by_kind().into_iter().filter_map(|(k, w)| Some((k?, w))).collect(),
+            clock: t.clock(),
+            cpus: t.cpus.clone(),
         };
         Needs { name: self.name.clone(), tasks: self.tasks.iter().map(need).collect() }
+    }
+
+    /// The tasks of a file of needs whose time is known; those of which a period or a priority alone is known are left out, and a
+    /// note says so.
+    pub fn of_needs(needs: &Needs) -> TaskSet {
+        let mut set = TaskSet { name: needs.name.clone(), ..TaskSet::default() };
+        for need in &needs.tasks {
+            let (runtime, period, deadline) = match need.what {
+                What::Job { runtime, period, deadline } => (runtime, period, deadline),
+                What::Share { runtime, period } => (runtime, period, period),
+                What::Period(_) | What::Priority(_) => {
+                    set.notes.push(format!(
+                        "{} is left out: it does not say how long it takes",
+                        need.name
+                    ));
+                    continue;
+                }
+            };
+            let of_kinds: u64 = need.kinds.iter().map(|(_, work)| work.0).sum();
+            let plain = Span(runtime.0.saturating_sub(of_kinds.saturating_add(need.clock.0)));
+            let mut code: Vec<Step> = need
+                .kinds
+                .iter()
+                .map(|(kind, work)| Step::Run(*work, Some(kind.clone())))
+                .collect();
+            if plain > Span(0) {
+                code.push(Step::Run(plain, None));
+            }
+            if need.clock > Span(0) {
+                code.push(Step::Time(need.clock));
+            }
+            set.tasks.push(RtTask {
+                name: need.name.clone(),
+                at: need.at.clone(),
+                period,
+                deadline,
+                code,
+                cpus: need.cpus.clone(),
+                ..RtTask::default()
+            });
+        }
+        set
     }
 }
 

@@ -22,7 +22,7 @@ pub use kernel::governor::DomainView;
 pub use kernel::pressure::sources as pressure_sources;
 pub use kernel::{cpuidle, governor, placement, tracker};
 pub use run::settings::{catalogue, resolve};
-pub use run::{cause, follow, mutant, replay};
+pub use run::{bounds, cause, follow, mutant, replay};
 pub use state::hooks;
 pub use state::machine::Machine;
 pub use time::noise::{NAMES as NOISE_PROFILES, NOISE};

@@ -1,15 +1,18 @@
 //! What `risetime deploy` takes.
 
-use super::values::{file, percents, permille, utilisation};
+use super::values::{cpus, file, percents, permille, setting, utilisation};
 use crate::complete;
 use clap::{Args, Subcommand, ValueEnum};
+use risetime_kernel::units::CpuId;
+use risetime_model::settings::Value;
 use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Deploy {
-    /// Partition tasks onto CPUs, and print masks and attributes; exit code 1: not all of them fit
+    /// Partition tasks onto CPUs, prove and try that they are in time, and print masks and attributes; exit code 1: not all of them
+    /// fit, or they are not guaranteed
     #[command(
-        after_long_help = "Example:\n  risetime deploy plan robot.toml --platform rpi4\n      what a file says, and by which rules: docs/deploy.md"
+        after_long_help = "Examples:\n  risetime deploy plan robot.toml --platform rpi4\n  risetime deploy plan robot.toml --platform rpi4 --policy linux-6.12 --housekeeping 0 --workload plan.json\n      what a file says, and what is promised: docs/deploy.md"
     )]
     Plan(Plan),
     /// Draw a task set by a seed, as rt-app JSON: one for `run --workload`, `plan` or a real kernel
@@ -17,7 +20,7 @@ pub(crate) enum Deploy {
         after_long_help = "Examples:\n  risetime deploy draw --tasks 8 --utilisation 2.5 --seed 7 > set.json\n  risetime deploy draw --tasks 2 --utilisation 1.2 --graph layered --nodes 6 --output graphs.json\n      how, and after whom: docs/task-sets.md"
     )]
     Draw(Draw),
-    /// Read a task set (rt-app JSON, PARTSim's YAML) and write it as rt-app JSON under a policy; a system file of PARTSim: as a
+    /// Read a task set (rt-app JSON, PARTSim's YAML, needs) and write it as rt-app JSON under a policy; a system file of PARTSim: as a
     /// platform
     #[command(
         after_long_help = "Examples:\n  risetime deploy convert taskset.yml --scheduler rm > set.json\n  risetime deploy convert system.yml > my-soc.toml\n      what is read, and what of it has no effect: docs/task-sets.md"
@@ -80,7 +83,7 @@ pub(crate) struct Draw {
 
 #[derive(Args, Debug)]
 pub(crate) struct Convert {
-    /// A task set (.json, .yml) or a system of PARTSim's (.yml)
+    /// A task set (.json, .yml), what tasks need (.toml), or a system of PARTSim's (.yml)
     #[arg(add = complete::anything())]
     pub(crate) file: String,
     /// How long PARTSim's tick is
@@ -228,7 +231,32 @@ pub(crate) struct Plan {
     /// All of them as a real-time group on one CPU, under the least deadline server of that period
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(100..=4_194_304))]
     pub(crate) server_period_us: Option<u64>,
+    /// The kernel that it is for, NAME[+key=value…]: its admission, its governor
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
+    pub(crate) policy: String,
+    /// A setting of it, such as governor=performance; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, add = complete::setting())]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Take tasks to need so many % more than they declare (beside the margin that budgets have anyway)
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub(crate) margin: u64,
+    /// What was measured to interrupt: a histogram of `rtla osnoise hist` or `rtla timerlat hist`; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) interference: Vec<String>,
+    /// Tasks of the file go on these CPUs alone: 2-3, or 0,2-3 [default: all]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    pub(crate) cpus: Option<CpuList>,
+    /// Tasks of the file go on none of these CPUs
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    pub(crate) housekeeping: Option<CpuList>,
+    /// Write the plan as a workload for `risetime run`: as it was tried
+    #[arg(long, value_name = "OUT.json", value_parser = file, conflicts_with = "server_period_us")]
+    pub(crate) workload: Option<PathBuf>,
 }
+
+/// CPUs, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuList(pub(crate) Vec<CpuId>);
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduler {

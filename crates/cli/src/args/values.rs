@@ -1,9 +1,10 @@
 //! What a word of the command line says, and what was wanted in place of one that says nothing.
 
+use super::deploy::CpuList;
 use super::{Picture, StartUtils};
 use clap::builder::RangedU64ValueParser;
 use risetime_analysis::explain::Over;
-use risetime_kernel::units::Span;
+use risetime_kernel::units::{CpuId, Span};
 use risetime_model::parse_micros;
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
@@ -34,6 +35,24 @@ pub(super) fn file(name: &str) -> Result<PathBuf, String> {
         }
         name => Ok(name.into()),
     }
+}
+
+/// CPUs as the kernel lists them: `0-2,5`.
+pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
+    let wanted = || "wanted CPUs, such as 2-3 or 0,2-3".to_string();
+    let number = |s: &str| s.parse::<u32>().ok().filter(|n| *n < 1024).ok_or_else(wanted);
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (number(low)?, number(high)?);
+        if low > high {
+            return Err(wanted());
+        }
+        all.extend((low..=high).map(CpuId));
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(CpuList(all))
 }
 
 /// `LOW-HIGH` in %.

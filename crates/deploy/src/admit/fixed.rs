@@ -117,12 +117,17 @@ fn by_response(tasks: &[Load], speeds: &[Capacity], of: Scheduler) -> Verdict {
 /// others go first. `None`: not found in time, or there is none.
 pub fn response_time(tasks: &[Load], task: usize, order: Order) -> Option<u128> {
     let own = tasks[task];
-    let before: Vec<&Load> = tasks
+    let before: Vec<Load> = tasks
         .iter()
         .enumerate()
         .filter(|(i, t)| *i != task && order.key(t) <= order.key(&own))
-        .map(|(_, t)| t)
+        .map(|(_, t)| *t)
         .collect();
+    response_among(own, &before, 0)
+}
+
+/// The same of a task of which `before` go first, each of whose jobs may come so many ns late (Audsley and others 1993).
+pub(crate) fn response_among(own: Load, before: &[Load], jitter: u64) -> Option<u128> {
     let all = Share::sum(before.iter().map(|t| t.share())).plus(own.share());
     if all > Share::whole(1) {
         return None;
@@ -133,8 +138,8 @@ pub fn response_time(tasks: &[Load], task: usize, order: Order) -> Option<u128> 
         let least = (q + 1) * u128::from(own.runtime);
         window = window.max(least);
         loop {
-            let others =
-                before.iter().map(|t| window.div_ceil(t.period.into()) * u128::from(t.runtime));
+            let jobs = |t: &Load| (window + u128::from(jitter)).div_ceil(t.period.into());
+            let others = before.iter().map(|t| jobs(t) * u128::from(t.runtime));
             let next = least + others.sum::<u128>();
             if next == window {
                 break;

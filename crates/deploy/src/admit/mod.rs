@@ -16,6 +16,7 @@ mod global;
 mod share;
 
 pub use demand::demand;
+pub(crate) use fixed::response_among;
 pub use fixed::{Order, response_time};
 
 use crate::{Load, Share};
@@ -96,6 +97,11 @@ pub const TESTS: &[Test] = &[
     global::EDF_DENSITY,
     global::EDF_INTERFERENCE,
 ];
+
+/// The exact test for fixed priorities.
+pub(crate) fn response_time_test() -> &'static Test {
+    &fixed::RESPONSE_TIME
+}
 
 /// The tests for a scheduler.
 pub fn tests(of: Scheduler) -> impl Iterator<Item = &'static Test> {

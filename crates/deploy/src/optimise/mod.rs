@@ -46,6 +46,7 @@ pub use problem::{
 };
 pub use ran::Ran;
 pub use solve::{Solver, solve};
+pub(crate) use workload::text as quoted;
 pub use workload::{Runs, beside, workload};
 
 /// What is to be least, or most.

@@ -180,7 +180,7 @@ fn path(p: &Problem, d: &Deployment, g: usize) -> Vec<usize> {
 }
 
 /// As a string of JSON.
-fn text(s: &str) -> String {
+pub(crate) fn text(s: &str) -> String {
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
         c if c.is_control() => format!("\\u{:04x}", c as u32),

@@ -157,6 +157,7 @@ impl TaskSet {
                     }
                     format!("\"run\": {}", work.0.div_ceil(1000).max(1))
                 }
+                Step::Time(time) => format!("\"runtime\": {}", time.0.div_ceil(1000).max(1)),
                 Step::Lock(r) => format!("\"lock\": {}", name(r)),
                 Step::Unlock(r) => format!("\"unlock\": {}", name(r)),
                 Step::Take(r) => format!("\"sem_wait\": {}", name(r)),
@@ -223,7 +224,7 @@ impl TaskSet {
     }
 }
 
-const PERIODIC: &str = "a task of a set runs, and sleeps at the end of each round in one `timer`; \
+const PERIODIC: &str = "a task of a set runs (`run`, `runtime`), and sleeps at the end of each round in one `timer`; \
      beside these `lock`, `unlock`, `sem_wait` and `sem_post`: docs/task-sets.md";
 
 impl Scheduling {
@@ -257,6 +258,7 @@ fn task_of(
             Event::RunOf { work, kind } => {
                 Step::Run(work, workload.objects.kinds.get(kind as usize).cloned())
             }
+            Event::Runtime(time) => Step::Time(time),
             Event::Lock(m) => Step::Lock(m as usize),
             Event::Unlock(m) => Step::Unlock(m as usize),
             Event::SemWait(s) => Step::Take(mutexes + s as usize),

@@ -1,11 +1,12 @@
 //! Where the optimiser puts graphs: CPU, frequency and deadline of each node, the power, and how sure it is of it.
 
 use super::Style;
-use super::deploy::{comm, group};
+use super::deploy_commands;
 use super::page::{Ink, Page, Table};
 use risetime_deploy::optimise::{Deployment, Ended, Objective, Place, Problem, Ran, Rounds, check};
+use risetime_deploy::plan::Attr;
+use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Platform;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What is known of a deployment's power.
@@ -301,35 +302,25 @@ fn commands(page: &mut Page<'_>, o: &Optimised<'_>, d: &Deployment) {
         Place::Cpu(cpu) => Some(p.cpus[cpu]),
         Place::Version(_) => None,
     };
-    let mut alone: BTreeSet<_> = (0..p.nodes.len()).filter_map(on).map(|c| c.id).collect();
-    let kept = if alone.len() == p.cpus.len() { alone.pop_last() } else { None };
-    if !alone.is_empty() {
-        command(page, "echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control");
-    }
-    for cpu in &alone {
-        let dir = group(*cpu);
-        command(page, &format!("mkdir {dir}"));
-        command(page, &format!("echo {} > {dir}/cpuset.cpus", cpu.0));
-        command(page, &format!("echo root > {dir}/cpuset.cpus.partition"));
-    }
-    for (i, v) in p.nodes.iter().enumerate() {
-        let Some(cpu) = on(i) else {
-            let Some(helper) = p.helper.map(|h| p.cpus[h.cpu].id) else { continue };
-            command(page, &format!("PID=$(pgrep -n -x {})", comm(&v.name)));
-            if alone.contains(&helper) {
-                command(page, &format!("echo $PID > {}/cgroup.procs", group(helper)));
-            }
-            command(page, &format!("taskset -p -c {} $PID", helper.0));
-            command(page, "chrt -f -p 99 $PID");
-            continue;
-        };
-        command(page, &format!("PID=$(pgrep -n -x {})", comm(&v.name)));
-        if kept != Some(cpu.id) {
-            command(page, &format!("echo $PID > {}/cgroup.procs", group(cpu.id)));
-        }
-        let (q, us) = (1000 * v.budget_us[cpu.domain], 1000 * d.deadline_us[i]);
-        command(page, &format!("chrt -d -T {q} -D {us} -P {us} -p 0 $PID"));
-    }
+    let nodes: Vec<_> = p
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(i, v)| {
+            let Some(cpu) = on(i) else {
+                // Who asks a device.
+                let helper = p.helper.map(|h| p.cpus[h.cpu].id)?;
+                return Some((v.name.as_str(), helper, Attr::Fifo(99)));
+            };
+            let (q, d) = (Span::from_us(v.budget_us[cpu.domain]), Span::from_us(d.deadline_us[i]));
+            Some((v.name.as_str(), cpu.id, Attr::Deadline(q, d, d)))
+        })
+        .collect();
+    let mut alone: Vec<CpuId> = (0..p.nodes.len()).filter_map(on).map(|c| c.id).collect();
+    alone.sort_unstable();
+    alone.dedup();
+    let kept = if alone.len() == p.cpus.len() { alone.last().copied() } else { None };
+    deploy_commands::place(page, &nodes, &alone, kept);
 }
 
 /// nW in mW, for a reader.

@@ -8,6 +8,7 @@ mod compare;
 mod compared;
 mod demo;
 mod deploy;
+mod deploy_commands;
 mod deploy_optimised;
 mod explain;
 mod figures;

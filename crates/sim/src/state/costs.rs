@@ -94,6 +94,19 @@ pub(crate) enum Amount {
     ByBusy(&'static ByBusy),
 }
 
+impl Amount {
+    /// The largest that comes of it.
+    pub(crate) fn most(self) -> Span {
+        match self {
+            Amount::Fixed(span) => span,
+            Amount::Drawn(of) => Span(of[of.len() - 1].into()),
+            Amount::ByBusy(of) => {
+                Span(of.iter().map(|of| of[of.len() - 1]).max().unwrap_or(0).into())
+            }
+        }
+    }
+}
+
 /// Who draws, and how often it has, by [`Kind`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drawn {

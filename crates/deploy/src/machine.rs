@@ -1,0 +1,585 @@
+//! What a machine takes at most, and promises at least, and what of it is left to the tasks of one CPU.
+//!
+//! ```text
+//! time of a CPU at its highest frequency
+//!   a job       work · 1024 / speed / (1 − ρ) + 2 switches        ρ = interrupt / tick + Σ interrupt / period
+//!   once        jitter of timers, an interrupt of each kind, the way out of an idle state, a frequency on its way:
+//!               a deadline is so much earlier
+//! ```
+//!
+//! Frequencies. Under FIFO the highest is asked for when a task wakes; it is there after the rate limit, a tick and a change. Under
+//! SCHED_DEADLINE schedutil gives at least the bandwidth of the active reservations, after a change: either all budgets, each with
+//! what it may lose in a change, fit (GRUB-PA: Scordino, Abeni and Lelli 2018), or the work fits at the lowest speed that a budget
+//! asks for.
+//!
+//! The kernel charges a budget by the frequency at which it looks, at each tick. Of a rise in between, slow work is charged as if it had
+//! been fast:
+//!
+//! ```text
+//! budget ≥ job · fastest / floor + min(change, tick) · (fastest − slowest)       floor: the speed that the budget itself asks for
+//!        ≥ job · fastest / slowest                                             whichever is less
+//! ```
+//!
+//! The fair server of a CPU takes 50 ms of a second from real-time tasks where ordinary ones starve: where real-time ones may run for
+//! 950 ms within some second.
+
+use crate::Load;
+use crate::admit::{self, Answer, Scheduler, Test};
+use risetime_kernel::units::{Capacity, CpuId, Span};
+use std::cmp::Reverse;
+
+/// A machine, as the analysis has it.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// What deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it; `None`: no limit.
+    pub max_bw: Option<u64>,
+    /// Runtime and period of each CPU's fair server; its part counts as reserved.
+    pub fair_server: Option<(Span, Span)>,
+    /// Real-time tasks of a CPU may have the first in each of the second, and are throttled then.
+    pub rt_limit: Option<(Span, Span)>,
+    /// From a timer's expiry to the wakeup of its task, at most.
+    pub timer: Span,
+    /// Of a switch to a task, at most.
+    pub switch: Span,
+    /// That an interrupt of a timer, the tick too, takes from who runs, at most.
+    pub interrupt: Span,
+    /// Between two ticks.
+    pub tick: Span,
+    /// What else interrupts (measured): at once at most, and of each second on the average.
+    pub noise: (Span, Span),
+    /// By number.
+    pub cpus: Vec<Cpu>,
+}
+
+/// One CPU of it.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    /// Its number.
+    pub id: CpuId,
+    /// Its frequency domain.
+    pub domain: usize,
+    /// Of which the kernel's admission goes by.
+    pub capacity: Capacity,
+    /// Its speeds, of 1024, ascending; not empty.
+    pub speeds: Vec<Capacity>,
+    /// From a decision to a frequency.
+    pub change: Span,
+    /// How long a decision may be put off that no deadline task's bandwidth asks for.
+    pub rate_limit: Span,
+    /// Its speed is at least the bandwidth of active deadline tasks.
+    pub follows_deadlines: bool,
+    /// Runtimes are charged by frequency.
+    pub invariant: bool,
+    /// Residency and exit latency of its idle states.
+    pub idle: Vec<(Span, Span)>,
+    /// The plan may put tasks there.
+    pub usable: bool,
+}
+
+/// A task on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// ns of a CPU of capacity 1024 at its highest frequency, its margin included.
+    pub work: u64,
+    /// ns.
+    pub period: u64,
+    /// ns, from release.
+    pub deadline: u64,
+}
+
+/// A reservation, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Of a CPU of capacity 1024 at its highest frequency.
+    pub runtime: u64,
+    /// From a wakeup.
+    pub deadline: u64,
+    /// Of the reservation.
+    pub period: u64,
+    /// What of the runtime a job is charged where the frequency stays as it is.
+    pub least: u64,
+}
+
+/// What is said of the tasks of one CPU.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// Which test admits them.
+    pub test: &'static Test,
+    /// What it found.
+    pub reason: String,
+    /// Reservations, in the order of the tasks; empty under fixed priorities.
+    pub budgets: Vec<Budget>,
+    /// How much of what rises of the frequency may cost at worst budgets have room for, in %; 100: they last whatever it does.
+    pub lasts_percent: u64,
+    /// The fair server may run in place of them.
+    pub served: bool,
+}
+
+/// So much more than it needs a budget is, in 1/100, where there is room.
+const MARGIN: u64 = 5;
+/// In %.
+const ALL: u64 = 100;
+/// Where the rate limit holds a rise back up to the next tick: that part of one is counted where all of it is too much.
+const HELD: u64 = 4;
+
+impl Machine {
+    /// What deadline tasks may reserve on that CPU, 2²⁰ = a CPU of capacity 1024 (`__dl_overflow`). Rounding: down.
+    pub fn room(&self, cpu: &Cpu) -> u64 {
+        let server = self.fair_server.map_or(0, |(r, p)| bw(r.0, p.0));
+        match self.max_bw {
+            Some(max) => ((max * cpu.capacity.0) >> 10).saturating_sub(server),
+            None => u64::MAX,
+        }
+    }
+
+    /// The same machine where nothing costs anything beside the work.
+    pub(crate) fn bare(&self) -> Machine {
+        let none = Span(0);
+        Machine {
+            timer: none,
+            switch: none,
+            interrupt: none,
+            noise: (none, none),
+            fair_server: self.fair_server,
+            rt_limit: None,
+            ..self.clone()
+        }
+    }
+
+    /// What `tasks` reserve on that CPU, as far as the kernel admits it; `None`: not even the least.
+    pub(crate) fn reserves(&self, cpu: &Cpu, tasks: &[Need]) -> Option<Vec<Budget>> {
+        let on = On::new(self, cpu, tasks);
+        let bare = self.bare();
+        let least = On::new(&bare, cpu, tasks);
+        on.budgets(100).or_else(|| least.budgets(100)).map(|(budgets, ..)| budgets)
+    }
+
+    /// Whether `tasks` are in time on that CPU under `scheduler`, and what they have to ask for. `keys`: of each task, the lower goes
+    /// first under fixed priorities. `crowded`: real-time tasks of unknown length run beside them, below.
+    ///
+    /// Errors: why not.
+    pub fn holds(
+        &self,
+        cpu: &Cpu,
+        tasks: &[Need],
+        keys: &[u64],
+        scheduler: Scheduler,
+        crowded: bool,
+    ) -> Result<Proof, String> {
+        let on = On::new(self, cpu, tasks);
+        match scheduler {
+            Scheduler::Edf | Scheduler::GlobalEdf => on.edf(crowded),
+            Scheduler::Rm | Scheduler::Dm => on.fixed(keys, crowded),
+        }
+    }
+}
+
+impl Cpu {
+    /// The same CPU, always at its highest frequency and never idle.
+    pub(crate) fn bare(&self) -> Cpu {
+        let fastest = self.speeds.last().copied().into_iter().collect();
+        Cpu {
+            speeds: fastest,
+            change: Span(0),
+            rate_limit: Span(0),
+            idle: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Budget {
+    /// Of a CPU of capacity 1024, 2²⁰ = all of it.
+    pub fn bandwidth(&self) -> u64 {
+        bw(self.runtime, self.period)
+    }
+}
+
+/// `to_ratio`, in 2²⁰.
+fn bw(runtime: u64, period: u64) -> u64 {
+    risetime_kernel::deadline::to_ratio(Span(period), Span(runtime))
+}
+
+/// `value · times / by`, rounded up.
+fn scaled(value: u64, times: u64, by: u64) -> u64 {
+    let product = u128::from(value) * u128::from(times);
+    u64::try_from(product.div_ceil(u128::from(by.max(1)))).unwrap_or(u64::MAX)
+}
+
+/// Tasks on a CPU, with what it costs there.
+struct On<'a> {
+    m: &'a Machine,
+    cpu: &'a Cpu,
+    tasks: &'a [Need],
+    slowest: u64,
+    fastest: u64,
+    /// What is left of time beside interrupts, in 10⁻⁶.
+    left: u64,
+    /// Lost once, in ns: timers and interrupts.
+    once: u64,
+    /// The way out of an idle state.
+    exit: u64,
+}
+
+impl<'a> On<'a> {
+    fn new(m: &'a Machine, cpu: &'a Cpu, tasks: &'a [Need]) -> On<'a> {
+        let per = |period: u64| 1_000_000 * m.interrupt.0 / period.max(1) + 1;
+        let taken: u64 = per(m.tick.0) + tasks.iter().map(|t| per(t.period)).sum::<u64>();
+        let noise = m.noise.1.0 / 1000;
+        // Somebody's timer is set at any time: no state that takes longer to pay off is entered.
+        let next = tasks.iter().map(|t| t.period).min().unwrap_or(0);
+        let exits = cpu.idle.iter().filter(|(residency, _)| residency.0 <= next);
+        let once = 2 * m.timer.0 + m.interrupt.0 * (1 + tasks.len() as u64) + m.noise.0.0;
+        On {
+            m,
+            cpu,
+            tasks,
+            slowest: cpu.speeds.first().map_or(1, |s| s.0.max(1)),
+            fastest: cpu.speeds.last().map_or(1, |s| s.0.max(1)),
+            left: 1_000_000u64.saturating_sub(taken + noise),
+            once,
+            exit: exits.map(|(_, exit)| exit.0).max().unwrap_or(0),
+        }
+    }
+
+    /// How long a job takes at `speed` with what interrupts it.
+    fn takes(&self, work: u64, speed: u64) -> u64 {
+        let wall = scaled(work, 1024, speed);
+        scaled(wall, 1_000_000, self.left).saturating_add(2 * self.m.switch.0)
+    }
+
+    /// All of them at `speed`.
+    fn loads(&self, speed: u64) -> Vec<Load> {
+        let load = |t: &Need| Load {
+            runtime: self.takes(t.work, speed),
+            period: t.period,
+            deadline: t.deadline,
+        };
+        self.tasks.iter().map(load).collect()
+    }
+
+    /// The same, due `earlier`.
+    fn due(&self, speed: u64, earlier: u64) -> Result<Vec<Load>, String> {
+        let mut loads = self.loads(speed);
+        for (load, t) in loads.iter_mut().zip(self.tasks) {
+            load.deadline = load.deadline.saturating_sub(earlier);
+            if load.runtime > load.deadline {
+                return Err(format!(
+                    "a job of {} µs may take {} µs there, and {} µs may pass before it begins: due within {} µs",
+                    t.work.div_ceil(1000),
+                    load.runtime.div_ceil(1000),
+                    earlier.div_ceil(1000),
+                    t.deadline / 1000
+                ));
+            }
+        }
+        Ok(loads)
+    }
+
+    /// The fair server as who comes first, where ordinary tasks may starve.
+    fn server(&self, loads: &[Load], crowded: bool) -> Option<Load> {
+        let (runtime, period) = self.m.fair_server?;
+        let busy: u64 = loads.iter().map(|l| within(l, period.0)).sum();
+        let starves = crowded || busy >= period.0.saturating_sub(runtime.0);
+        starves.then_some(Load {
+            runtime: runtime.0,
+            period: period.0.saturating_sub(runtime.0).max(1),
+            deadline: runtime.0,
+        })
+    }
+
+    // ------------------------------------------------------------------ fixed priorities
+
+    /// With all that may pass until the highest frequency is there; else with a part of a tick, which is no proof of its own.
+    fn fixed(&self, keys: &[u64], crowded: bool) -> Result<Proof, String> {
+        let soon = self.cpu.rate_limit.0 + self.cpu.change.0;
+        let whole = self.fixed_after(keys, soon + self.m.tick.0, crowded);
+        if whole.is_ok() || !self.varies() {
+            return whole;
+        }
+        match self.fixed_after(keys, soon + self.m.tick.0 / HELD, crowded) {
+            Ok(proof) => Ok(Proof { lasts_percent: ALL / HELD, ..proof }),
+            Err(_) => whole,
+        }
+    }
+
+    /// The highest frequency is there `late` ns after a wakeup; or the CPU stays at its lowest: whichever is better for a task.
+    fn fixed_after(&self, keys: &[u64], late: u64, crowded: bool) -> Result<Proof, String> {
+        let early = self.once + self.exit;
+        let lost = scaled(late, self.fastest - self.slowest, self.fastest);
+        let fast = self.loads(self.fastest);
+        if let Some((runtime, period)) = self.m.rt_limit {
+            let busy: u64 = self.loads(self.slowest).iter().map(|l| within(l, period.0)).sum();
+            let allowed = runtime.0.saturating_sub(self.m.tick.0);
+            if crowded || busy > allowed {
+                return Err(format!(
+                    "real-time tasks of this kernel are throttled after {} of {} ms (sched_rt_runtime_us)",
+                    runtime.0 / 1_000_000,
+                    period.0 / 1_000_000
+                ));
+            }
+        }
+        let (mut slack, mut served) = (u64::MAX, false);
+        for (i, task) in self.tasks.iter().enumerate() {
+            let at = |loads: &[Load], late: u64| {
+                let server = self.server(loads, crowded);
+                let ahead = (0..loads.len()).filter(|j| *j != i && keys[*j] <= keys[i]);
+                let before: Vec<Load> = ahead.map(|j| loads[j]).chain(server).collect();
+                let response = admit::response_among(loads[i], &before, self.m.timer.0);
+                let response = response.map(|r| r + u128::from(early + late));
+                (response.unwrap_or(u128::MAX), server.is_some())
+            };
+            let soon = at(&fast, lost);
+            let slow = at(&self.loads(self.slowest), 0);
+            let (response, own) = if slow.0 < soon.0 { slow } else { soon };
+            served |= own;
+            if response > task.deadline.into() {
+                let takes = match response {
+                    u128::MAX => "may wait for ever behind those before it".to_string(),
+                    ns => format!("may answer after {} µs", ns / 1000),
+                };
+                return Err(format!(
+                    "a job of {} µs, due within {} µs, {takes}",
+                    task.work.div_ceil(1000),
+                    task.deadline / 1000
+                ));
+            }
+            slack = slack.min(task.deadline - response as u64);
+        }
+        let share = crate::Share::sum(fast.iter().map(Load::share)).as_f64();
+        Ok(Proof {
+            test: admit::response_time_test(),
+            reason: format!(
+                "{:.1} %; every response is in time, the tightest by {} µs",
+                100.0 * share,
+                slack / 1000
+            ),
+            budgets: Vec::new(),
+            lasts_percent: ALL,
+            served,
+        })
+    }
+
+    // ------------------------------------------------------------------ deadlines
+
+    /// The largest budgets with which it holds.
+    fn edf(&self, crowded: bool) -> Result<Proof, String> {
+        let mut why = None;
+        let mut most = 100;
+        while let Some((budgets, lasts_percent, percent)) = self.budgets(most) {
+            let proven = self.edf_constant(&budgets, crowded);
+            let proven = match proven {
+                Err(e) if self.varies() => self.edf_followed(&budgets, crowded).map_err(|_| e),
+                other => other,
+            };
+            match proven {
+                Ok((test, reason, served)) => {
+                    return Ok(Proof { test, reason, budgets, lasts_percent, served });
+                }
+                Err(e) => why = why.or(Some(e)),
+            }
+            if percent == 0 {
+                break;
+            }
+            most = percent.saturating_sub(10);
+        }
+        Err(why.unwrap_or_else(|| self.refused()))
+    }
+
+    /// That the kernel does not take as much as they need at least.
+    fn refused(&self) -> String {
+        let needed = |t: &Need| bw(self.least(t), self.server_period(t));
+        format!(
+            "they have to reserve {:.1} % of a CPU, and the kernel admits {:.1} %",
+            self.tasks.iter().map(needed).sum::<u64>() as f64 / 10_485.76,
+            self.m.room(self.cpu) as f64 / 10_485.76
+        )
+    }
+
+    /// A reservation's frequency follows runtime / period: one that is due earlier has its deadline as period.
+    fn server_period(&self, t: &Need) -> u64 {
+        if self.varies() && self.cpu.follows_deadlines { t.deadline } else { t.period }
+    }
+
+    /// Whether the frequency may be another while a task runs.
+    fn varies(&self) -> bool {
+        self.slowest < self.fastest
+    }
+
+    /// The speed that a reservation of that bandwidth asks for.
+    fn speed_for(&self, bandwidth: u64) -> u64 {
+        if !self.cpu.follows_deadlines {
+            return self.slowest;
+        }
+        let asked = bandwidth >> 10;
+        self.cpu.speeds.iter().map(|s| s.0).find(|s| *s >= asked).unwrap_or(self.fastest)
+    }
+
+    /// What each reserves with up to `highest` % of what may be charged beyond its work, how much of that it is at worst, and how
+    /// many % were tried; `None`: the kernel does not take as much as they need at least.
+    fn budgets(&self, highest: u64) -> Option<(Vec<Budget>, u64, u64)> {
+        let room = self.m.room(self.cpu);
+        let periods: Vec<u64> = self.tasks.iter().map(|t| self.server_period(t)).collect();
+        let least: Vec<u64> = self.tasks.iter().map(|t| self.least(t)).collect();
+        let most: Vec<u64> = self
+            .tasks
+            .iter()
+            .zip(&periods)
+            .zip(&least)
+            .map(|((t, period), least)| {
+                self.lasting(*least, *period).max(scaled(*least, 100 + MARGIN, 100)).min(t.deadline)
+            })
+            .collect();
+        let all = |percent: u64| -> Vec<u64> {
+            let part = |(least, most): (&u64, &u64)| {
+                let more = most.saturating_sub(*least);
+                (least + more * percent / 100).div_ceil(1000) * 1000
+            };
+            least.iter().zip(&most).map(part).collect()
+        };
+        let fits = |runtimes: &[u64]| {
+            let sum: u64 = runtimes.iter().zip(&periods).map(|(r, p)| bw(*r, *p)).sum();
+            sum <= room && runtimes.iter().zip(self.tasks).all(|(r, t)| *r <= t.deadline)
+        };
+        let percent = (0..=highest).rev().find(|p| fits(&all(*p)))?;
+        let runtimes = all(percent);
+        // Frequencies that the smaller budgets ask for are lower.
+        let lasts = (0..self.tasks.len()).map(|i| {
+            let needed = self
+                .lasting(least[i], periods[i])
+                .min(self.charged(least[i], bw(runtimes[i], periods[i])));
+            let more = needed.saturating_sub(least[i]);
+            match (runtimes[i] - least[i]).checked_mul(100) {
+                Some(has) if more > 0 => (has / more).min(ALL),
+                _ => ALL,
+            }
+        });
+        let lasts = lasts.min().unwrap_or(ALL);
+        let budget = |i: usize| Budget {
+            runtime: runtimes[i],
+            deadline: self.tasks[i].deadline,
+            period: periods[i],
+            least: least[i].min(runtimes[i]),
+        };
+        Some(((0..self.tasks.len()).map(budget).collect(), lasts, percent))
+    }
+
+    /// What a job is charged where the frequency stays, in ns of capacity 1024.
+    fn least(&self, t: &Need) -> u64 {
+        // The tick, and the timers of the others; its own has expired before.
+        let interrupts = self.m.interrupt.0 * self.tasks.len() as u64;
+        let overhead = 2 * self.m.switch.0 + interrupts + self.m.noise.0.0;
+        let own = scaled(t.work, 1_000_000, self.left);
+        own.saturating_add(scaled(overhead, self.fastest, 1024)).div_ceil(1000) * 1000
+    }
+
+    /// What a job is charged at most that needs `least`, under a reservation of that bandwidth.
+    fn charged(&self, least: u64, bandwidth: u64) -> u64 {
+        let whole = scaled(least, self.fastest, self.slowest);
+        if !self.varies() || !self.cpu.invariant {
+            return whole;
+        }
+        let floor = self.speed_for(bandwidth);
+        let window = self.cpu.change.0.min(self.m.tick.0);
+        let risen = scaled(least, self.fastest, floor).saturating_add(scaled(
+            window,
+            self.fastest - self.slowest,
+            1024,
+        ));
+        whole.min(risen)
+    }
+
+    /// The least runtime that lasts whatever the frequency does.
+    fn lasting(&self, least: u64, period: u64) -> u64 {
+        let whole = scaled(least, self.fastest, self.slowest);
+        if !self.varies() {
+            return least;
+        }
+        // A larger reservation asks for a higher frequency, at which rises cost less.
+        let below = [0].into_iter().chain(self.cpu.speeds.iter().map(|s| s.0));
+        let at = below.map(|speed| {
+            let asks = scaled((speed + 1) << 10, period, 1 << 20);
+            let asks = if speed == 0 { 0 } else { asks };
+            asks.max(self.charged(least, bw(asks.max(1), period))).max(least)
+        });
+        at.filter(|q| self.charged(least, bw(*q, period)) <= *q).min().unwrap_or(whole)
+    }
+
+    /// The work fits at the lowest speed that there can be while a task of them is active.
+    fn edf_constant(
+        &self,
+        budgets: &[Budget],
+        crowded: bool,
+    ) -> Result<(&'static Test, String, bool), String> {
+        let floor = budgets.iter().map(|b| self.speed_for(bw(b.runtime, b.period))).min();
+        let floor = floor.unwrap_or(self.slowest).max(self.slowest);
+        let lost = scaled(self.cpu.change.0, floor - self.slowest, floor);
+        let mut loads = self.due(floor, self.once + self.exit + lost)?;
+        let server = self.server(&loads, crowded);
+        loads.extend(server);
+        let (test, reason) = admitted(&loads)?;
+        let speed = match self.varies() {
+            true => format!(" at {floor} of 1024"),
+            false => String::new(),
+        };
+        Ok((test, format!("{reason}{speed}"), server.is_some()))
+    }
+
+    /// All budgets fit, each with what its wakeup loses until the frequency follows.
+    fn edf_followed(
+        &self,
+        budgets: &[Budget],
+        crowded: bool,
+    ) -> Result<(&'static Test, String, bool), String> {
+        if !self.cpu.follows_deadlines {
+            return Err("the frequency follows no deadlines".into());
+        }
+        let early = self.once + self.exit;
+        let mut loads = Vec::new();
+        for (t, b) in self.tasks.iter().zip(budgets) {
+            // At the speed of all active budgets a job is done in the part of its period that it takes of its own.
+            let used = scaled(b.period, self.least(t), b.runtime);
+            if used.saturating_add(early) > t.deadline {
+                return Err("no time is left for interrupts".into());
+            }
+            let lost = scaled(b.runtime, self.cpu.change.0, b.period);
+            let runtime =
+                scaled(scaled(b.runtime + lost, 1024, self.fastest), 1_000_000, self.left);
+            loads.push(Load { runtime, period: b.period, deadline: b.period });
+        }
+        let server = self.server(&loads, crowded);
+        loads.extend(server);
+        let (test, reason) = admitted(&loads)?;
+        Ok((
+            test,
+            format!("budgets and what changes of the frequency cost: {reason}"),
+            server.is_some(),
+        ))
+    }
+}
+
+/// What the tests for EDF on one CPU say of loads on it.
+fn admitted(loads: &[Load]) -> Result<(&'static Test, String), String> {
+    match admit::admit(loads, &[Capacity(1024)], Scheduler::Edf) {
+        (Some(test), verdict) if verdict.answer == Answer::Admitted => Ok((test, verdict.reason)),
+        (_, verdict) => Err(verdict.reason),
+    }
+}
+
+/// How much of a load can be done within a time, if its jobs are in time.
+fn within(load: &Load, time: u64) -> u64 {
+    // The first job as late as it may be, the others as early as they come.
+    let reach = time.saturating_add(load.deadline).saturating_sub(load.runtime);
+    let whole = reach / load.period;
+    let rest = (reach - whole * load.period).min(load.runtime);
+    (whole.saturating_mul(load.runtime).saturating_add(rest)).min(time)
+}
+
+/// Which of `cpus` fit best goes first, by what is left there.
+pub(crate) fn by_left(left: &[f64], cpus: &mut [usize], most_first: bool) {
+    let key = |cpu: usize| (left[cpu] * 1e9) as i64;
+    match most_first {
+        true => cpus.sort_by_key(|cpu| (Reverse(key(*cpu)), *cpu)),
+        false => cpus.sort_by_key(|cpu| (key(*cpu), *cpu)),
+    }
+}

@@ -1,0 +1,104 @@
+//! Plans that are called guaranteed, run again: on as many random files of needs as there is time for.
+//!
+//! ```text
+//! guarantees run FILES [SECONDS]   files 0 to FILES − 1 of the record tests/guarantees/record.csv; what it has is not run again, so that
+//!                                  it may be stopped at any time and go on; SECONDS: stops by itself
+//! guarantees show SEED             the file, and its line
+//! guarantees                       counts
+//! ```
+
+#[path = "../tests/guarantees/draw.rs"]
+#[allow(dead_code, reason = "what the test `guarantees` judges with")]
+mod draw;
+
+use draw::{Case, HEAD};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+fn record() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/guarantees/record.csv")
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => counts(),
+        ["run", n] => run(n, None),
+        ["run", n, seconds] => run(n, Some(seconds)),
+        ["show", seed] => {
+            let case = Case::of(seed.parse().expect("a number"));
+            let needs = case.needs(0);
+            println!(
+                "{} {} {} {:#?}",
+                case.platform,
+                case.asked.policy,
+                case.scheduler,
+                needs.tasks.iter().map(|t| (&t.name, t.what)).collect::<Vec<_>>()
+            );
+            println!("{:#?}", case.tried(&needs));
+            println!("{HEAD}\n{}", case.line());
+        }
+        _ => {
+            eprintln!("guarantees [run FILES [SECONDS] | show SEED]");
+            std::process::exit(2);
+        }
+    }
+}
+
+fn run(n: &str, seconds: Option<&str>) {
+    let n: u64 = n.parse().expect("a number of files");
+    let limit = seconds.map(|s| Duration::from_secs(s.parse().expect("seconds")));
+    let begun = Instant::now();
+    let before = std::fs::read_to_string(record()).unwrap_or_default();
+    let done: BTreeSet<u64> =
+        before.lines().filter_map(|l| l.split(',').next()?.parse().ok()).collect();
+    let mut out =
+        std::fs::OpenOptions::new().create(true).append(true).open(record()).expect("the record");
+    if before.is_empty() {
+        writeln!(out, "{HEAD}").expect("written");
+    }
+    for seed in (0..n).filter(|seed| !done.contains(seed)) {
+        if limit.is_some_and(|limit| begun.elapsed() > limit) {
+            break;
+        }
+        writeln!(out, "{}", Case::of(seed).line()).expect("written");
+    }
+    counts();
+}
+
+fn counts() {
+    let text = std::fs::read_to_string(record()).unwrap_or_default();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split(',').collect()).collect();
+    let sum = |at: usize, of: &dyn Fn(&Vec<&str>) -> bool| -> u64 {
+        rows.iter().filter(|r| of(r)).filter_map(|r| r[at].parse::<u64>().ok()).sum()
+    };
+    println!(
+        "{} files, {} guaranteed: {} jobs due, {} missed",
+        rows.len(),
+        sum(6, &|_| true),
+        sum(9, &|_| true),
+        sum(10, &|_| true)
+    );
+    println!(
+        "with 10 % more runtime {} miss nothing, of which {} are guaranteed, {} proven, {} kept",
+        sum(11, &|_| true),
+        sum(6, &|r| r[11] == "1"),
+        sum(7, &|r| r[11] == "1"),
+        sum(8, &|r| r[11] == "1")
+    );
+    for scheduler in ["auto", "edf", "rm", "dm"] {
+        for platform in draw::PLATFORMS {
+            let of = |r: &Vec<&str>| r[3] == scheduler && r[1] == platform && r[11] == "1";
+            println!(
+                "{scheduler} {platform}: {} of {} (proven {}, kept {})",
+                sum(6, &of),
+                sum(11, &of),
+                sum(7, &of),
+                sum(8, &of)
+            );
+        }
+    }
+}

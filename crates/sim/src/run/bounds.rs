@@ -1,0 +1,114 @@
+//! What the machine of an experiment does at most, and promises at least: for who proves deadlines.
+//!
+//! ```text
+//! admission    deadline tasks of a CPU reserve up to   max_bw · capacity / 1024 − the fair server's        (sched_dl_overflow)
+//! costs        the largest that a noise profile draws, or what a setting says
+//! frequency    between floor and ceiling; one that a deadline task's bandwidth asks for is there `change` later
+//! ```
+
+use crate::kernel::governor::schedutil;
+use crate::kernel::{perf_domain, pressure, sysctls};
+use crate::state::costs::Kind;
+use crate::time::cost;
+use risetime_kernel::KernelRev;
+use risetime_kernel::deadline::DlRq;
+use risetime_kernel::opp::FreqTableEntry;
+use risetime_kernel::rt::RtBandwidth;
+use risetime_kernel::units::{Capacity, KHz, Span};
+use risetime_model::Experiment;
+
+/// Bounds of one experiment.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// What deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it; `None`: no limit.
+    pub max_bw: Option<u64>,
+    /// Runtime and period of each CPU's fair server, which counts as reserved; from 6.12 on.
+    pub fair_server: Option<(Span, Span)>,
+    /// Up to 6.11: real-time tasks of a CPU may have the first in each of the second.
+    pub rt_limit: Option<(Span, Span)>,
+    /// From a timer's expiry to the wakeup of its task.
+    pub timer: Span,
+    /// Of a switch to a task.
+    pub switch: Span,
+    /// That an interrupt of a timer, the tick too, takes from who runs.
+    pub interrupt: Span,
+    /// Between two ticks.
+    pub tick: Span,
+    /// Of each frequency domain.
+    pub domains: Vec<Speeds>,
+}
+
+/// How fast the CPUs of a domain are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Speeds {
+    /// At each of its frequencies within its limits, of 1024, ascending; not empty.
+    pub speeds: Vec<Capacity>,
+    /// From a decision to the frequency, with one decision before it under way.
+    pub change: Span,
+    /// How long a decision may be put off that no deadline task's bandwidth asks for (`rate_limit_us`).
+    pub rate_limit: Span,
+    /// It is at least what the bandwidth of active deadline tasks needs.
+    pub follows_deadlines: bool,
+    /// Runtimes are charged by frequency.
+    pub invariant: bool,
+}
+
+/// Those of `e`.
+pub fn bounds(e: &Experiment) -> Bounds {
+    let costs = cost::of_experiment(e);
+    let most = |kind: Kind| costs.amounts[kind as usize].most();
+    let limits = sysctls::of_experiment(e).rt;
+    let throttles = |RtBandwidth { period, runtime }: RtBandwidth| {
+        let runtime = runtime.filter(|r| *r < period && *r > Span(0))?;
+        (e.policy.kernel < KernelRev::V6_12).then_some((runtime, period))
+    };
+    Bounds {
+        max_bw: limits.runtime.map(|_| DlRq::new(limits).max_bw),
+        fair_server: sysctls::fair_server(e).filter(|(runtime, _)| *runtime > Span(0)),
+        rt_limit: throttles(limits),
+        timer: Span(most(Kind::Timer).0 + most(Kind::Resched).0),
+        switch: most(Kind::Switch),
+        interrupt: Span(most(Kind::Tick).0 + most(Kind::Irq).0),
+        tick: e.platform.tick(),
+        domains: (0..e.platform.domains.len()).map(|index| speeds(e, index)).collect(),
+    }
+}
+
+fn speeds(e: &Experiment, index: usize) -> Speeds {
+    let d = &e.platform.domains[index];
+    let scale = perf_domain::scale(e, d, pressure::has_boost(&e.settings));
+    let table: Vec<FreqTableEntry> =
+        d.opps.iter().map(|o| FreqTableEntry { freq: o.freq, inefficient: false }).collect();
+    let (min, max) = pressure::limits_of(&table, &pressure::caps(e, index), scale.cpuinfo_max);
+    let governor = e.settings.name("governor").unwrap_or_default();
+    let (low, high) = match governor {
+        "performance" => (max, max),
+        "powersave" => (min, min),
+        "userspace" => {
+            let asked =
+                e.settings.int("scaling_setspeed").map_or(max, |khz| KHz(khz.max(0) as u64));
+            let own = asked.clamp(min, max);
+            (own, own)
+        }
+        _ => (min, max),
+    };
+    let at = |freq: KHz| {
+        let (capacity, freq, whole) = d.capacity_at(freq);
+        Capacity(capacity.0 * freq.0 / whole.0.max(1))
+    };
+    let latency = d.opps.iter().map(|o| o.latency).max().unwrap_or_default();
+    let within = table.iter().map(|e| e.freq).filter(|f| *f > low && *f < high);
+    let mut speeds: Vec<Capacity> = within.chain([low, high]).map(at).collect();
+    speeds.sort_unstable();
+    speeds.dedup();
+    Speeds {
+        speeds,
+        change: if low == high { Span(0) } else { Span(2 * latency.0) },
+        rate_limit: match low == high {
+            true => Span(0),
+            false => Span::from_us(schedutil::rate_limit_in_force(&e.settings, d)),
+        },
+        follows_deadlines: governor == "schedutil" && e.policy.kernel >= KernelRev::new(4, 17),
+        invariant: e.settings.name("freq_invariance") != Some("no"),
+    }
+}
