@@ -18,6 +18,7 @@ mod output;
 mod plot;
 mod reproduce;
 mod run;
+mod signals;
 mod spool;
 mod sweep;
 mod this_machine;
@@ -25,14 +26,19 @@ mod verify;
 mod vm;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use output::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     complete::answer();
-    let done = match Cli::try_parse() {
-        Ok(cli) => dispatch(&cli.command),
+    risetime_model::output::listen_with(signals::listen);
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches);
+        Ok((cli.map_err(|e| e.format(&mut Cli::command()))?, matches))
+    });
+    let done = match parsed {
+        Ok((cli, matches)) => output::distinct(&matches).and_then(|()| dispatch(&cli.command)),
         Err(e) if e.use_stderr() => e.exit(),
         Err(help) => output::print(&match output::style().color {
             true => help.render().ansi().to_string(),

@@ -19,8 +19,8 @@ use super::screen::{self, View};
 use super::{Style, jobs};
 use crate::words;
 use risetime_analysis::{
-    Burst, By, EndedBy, Level, Lost, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
-    Waits,
+    Burst, By, EndedBy, Level, Lost, Migration, Percentiles, RunResult, Spent, TaskResult,
+    Timeline, Waits,
 };
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::micros;
