@@ -19,6 +19,7 @@ mod output;
 mod plot;
 mod reproduce;
 mod run;
+mod signals;
 mod spool;
 mod sweep;
 mod this_machine;
@@ -26,12 +27,13 @@ mod verify;
 mod vm;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use output::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     complete::answer();
+    risetime_model::output::listen_with(signals::listen);
     // What is wrong with the command line is no verdict, either.
     let mut bisects = std::env::args_os().any(|arg| arg == args::GIT_BISECT);
     if bisects {
@@ -41,10 +43,14 @@ fn main() -> ExitCode {
             std::process::exit(SKIP.into());
         }));
     }
-    let done = match Cli::try_parse() {
-        Ok(cli) => {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches);
+        Ok((cli.map_err(|e| e.format(&mut Cli::command()))?, matches))
+    });
+    let done = match parsed {
+        Ok((cli, matches)) => {
             bisects |= matches!(&cli.command, Command::Run(run) if run.git_bisect);
-            dispatch(&cli.command)
+            output::distinct(&matches).and_then(|()| dispatch(&cli.command))
         }
         Err(e) if bisects => {
             let _ = e.print();

@@ -1,5 +1,7 @@
 //! Where text goes, how it looks, and how the command ends.
 
+use crate::args::Picture;
+use clap::ArgMatches;
 use risetime_model::InputError;
 use risetime_report::text::Style;
 use risetime_trace::RunError;
@@ -19,9 +21,21 @@ impl Failure {
     pub(crate) fn input(place: &str, what: impl Into<String>) -> Failure {
         InputError::new(place, what).into()
     }
-    /// A run that went wrong in the end: what it found cannot be written, the disk is full (1).
+    /// Something that cannot be written: a name that nobody can write to is bad input (2), all else, as a disk that is full, a
+    /// run that went wrong in the end (1).
     pub(crate) fn unwritten(path: &Path, e: &std::io::Error) -> Failure {
-        Failure { message: format!("{}: {}", path.display(), system_words(e)), code: 1 }
+        use std::io::ErrorKind as Kind;
+        let code = match e.kind() {
+            Kind::NotFound | Kind::PermissionDenied | Kind::IsADirectory | Kind::NotADirectory => 2,
+            Kind::ReadOnlyFilesystem | Kind::InvalidFilename | Kind::ExecutableFileBusy => 2,
+            _ if e.raw_os_error().is_none() && e.kind() == Kind::InvalidInput => 2,
+            _ => 1,
+        };
+        Failure { message: format!("{}: {}", path.display(), system_words(e)), code }
+    }
+    /// A run whose results are lost (1).
+    pub(crate) fn lost(what: &InputError) -> Failure {
+        Failure { message: what.to_string(), code: 1 }
     }
     /// It cannot be done here (3).
     pub(crate) fn unavailable(message: impl Into<String>) -> Failure {
@@ -110,7 +124,6 @@ pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let refused = |e: std::io::Error| Failure::input(&path.display().to_string(), system_words(&e));
     let unwritten = |e: std::io::Error| Failure::unwritten(path, &e);
     if STDOUT.iter().any(|name| path == Path::new(name)) {
         let mut out = stdout();
@@ -119,38 +132,102 @@ pub(crate) fn write_whole(
     // Follows links; what is not there yet, or cannot be looked at, is told of when it is created.
     let there = std::fs::metadata(path).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
-        let device = std::fs::File::options().write(true).open(path).map_err(refused)?;
+        let device = std::fs::File::options().write(true).open(path).map_err(unwritten)?;
         let mut out = std::io::BufWriter::new(Heard(device));
         return write(&mut out).and_then(|()| out.flush().map_err(unwritten));
     }
-    let target = link_target(path).map_err(refused)?;
-    let parent = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let round = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
+    let target = link_target(path).map_err(round)?;
+    let parent = parent(&target);
     if !parent.is_dir() {
         let what = format!("there is no directory {}", parent.display());
         return Err(Failure::input(&path.display().to_string(), what));
     }
-    let name = target
-        .file_name()
-        .ok_or_else(|| Failure::input(&path.display().to_string(), "is no file name"))?;
+    if target.file_name().is_none() {
+        return Err(Failure::input(&path.display().to_string(), "is no file name"));
+    }
     if there.is_some() {
         // Renaming asks the directory only: a file that nobody may write to stays.
-        std::fs::File::options().write(true).open(&target).map_err(refused)?;
+        std::fs::File::options().write(true).open(&target).map_err(unwritten)?;
     }
-    let prefix = format!(".{}.", name.to_string_lossy());
-    remove_leftovers(parent, &prefix);
-    let part = target.with_file_name(format!("{prefix}{}.part", std::process::id()));
-    let file = std::fs::File::create(&part).map_err(refused)?;
-    let mode = there.map_or(Ok(()), |there| file.set_permissions(there.permissions()));
-    let mut buffered = std::io::BufWriter::new(file);
-    let done = mode
-        .map_err(refused)
-        .and_then(|()| write(&mut buffered))
-        .and_then(|()| buffered.flush().map_err(unwritten))
-        .and_then(|()| std::fs::rename(&part, &target).map_err(refused));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&part);
+    risetime_model::output::whole(&target, there.map(|there| there.permissions()), unwritten, write)
+}
+
+/// The directory that a path's last name is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether no file that a command is to write is another one of these, or one that it reads, however they are spelt.
+/// A device or a pipe takes more than one.
+///
+/// Errors: one of them is.
+pub(crate) fn distinct(matches: &ArgMatches) -> Result<(), Failure> {
+    let mut matches = matches;
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
     }
-    done
+    let own = || matches.ids().map(clap::Id::as_str).filter(|id| !DIRECTORIES.contains(id));
+    let written = |id: &str| {
+        let pictures = matches.try_get_many::<Picture>(id).ok().flatten();
+        let files = matches.try_get_many::<PathBuf>(id).ok().flatten();
+        let pictures = pictures.into_iter().flatten().map(|picture| &picture.path);
+        pictures.chain(files.into_iter().flatten()).map(PathBuf::as_path).collect::<Vec<_>>()
+    };
+    let mut all: Vec<(&str, &Path, Place)> = Vec::new();
+    for (id, path) in own().flat_map(|id| written(id).into_iter().map(move |path| (id, path))) {
+        let Some(place) = Place::of(path) else { continue };
+        if let Some((other, first, _)) = all.iter().find(|(_, _, there)| *there == place) {
+            let what = format!("is the same file as --{other} {}", first.display());
+            let place = format!("--{id} {}", path.display());
+            return Err(InputError::new(place, what).hint("each needs a name of its own").into());
+        }
+        all.push((id, path, place));
+    }
+    for id in own().filter(|id| written(*id).is_empty()) {
+        let given = matches.try_get_raw(id).ok().flatten();
+        for word in given.into_iter().flatten().map(Path::new) {
+            let read = Place::of(word).filter(|place| matches!(place, Place::There(..)));
+            // A word as `json` is a name of something else.
+            let named = word.extension().is_some() || word.components().count() > 1;
+            let same = all.iter().find(|(_, _, place)| named && Some(place) == read.as_ref());
+            if let Some((id, path, _)) = same {
+                let place = format!("--{id} {}", path.display());
+                let what = format!("is {}, which is read", word.display());
+                return Err(InputError::new(place, what)
+                    .hint("what is written needs another name")
+                    .into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Options that name directories, into which more than one may write.
+const DIRECTORIES: [&str; 3] = ["directory", "record", "references"];
+
+/// Which file a path is about.
+#[derive(PartialEq, Eq)]
+enum Place {
+    /// One that is there: device and inode.
+    There(u64, u64),
+    /// One that is to come: its directory, as the system calls it, and its name.
+    New(PathBuf, std::ffi::OsString),
+}
+
+impl Place {
+    /// `None`: it is no file, or nobody can say.
+    fn of(path: &Path) -> Option<Place> {
+        use std::os::unix::fs::MetadataExt;
+        match std::fs::metadata(path) {
+            Ok(there) => there.is_file().then(|| Place::There(there.dev(), there.ino())),
+            Err(_) => {
+                let target = link_target(path).ok()?;
+                let directory = std::fs::canonicalize(parent(&target)).ok()?;
+                Some(Place::New(directory, target.file_name()?.into()))
+            }
+        }
+    }
 }
 
 /// Names of standard output.
@@ -185,19 +262,6 @@ impl<W: Write> Write for Heard<W> {
         match self.0.flush() {
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             done => done,
-        }
-    }
-}
-
-/// Removes what processes that were killed have left of the same file: `PREFIX PID .part`.
-fn remove_leftovers(dir: &Path, prefix: &str) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| n.strip_prefix(prefix)?.strip_suffix(".part"));
-        let pid = pid.and_then(|p| p.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            // Somebody else's is not ours to remove, and fails.
-            let _ = std::fs::remove_file(entry.path());
         }
     }
 }

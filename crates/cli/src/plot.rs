@@ -35,10 +35,7 @@ impl Plot {
         };
         for file in &self.files {
             let bytes = if file.png { chart.png(theme) } else { chart.svg(theme).into_bytes() };
-            output::write_whole(&file.path, |out| {
-                let place = file.path.display().to_string();
-                out.write_all(&bytes).map_err(|e| Failure::input(&place, output::system_words(&e)))
-            })?;
+            output::write_file(&file.path, &bytes)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::args::Format;
 use crate::output::Failure;
 use risetime_analysis::{Burst, Lists, Migration, Missed};
 use risetime_kernel::units::TaskId;
+use risetime_model::InputError;
 use risetime_report::{csv, json, text};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
@@ -46,10 +47,8 @@ impl Spool {
 fn failure(e: &io::Error) -> Failure {
     let directory = std::env::temp_dir();
     let what = format!("the list of bursts: {}", crate::output::system_words(e));
-    Failure::unavailable(format!(
-        "{}: {what}\n  hint: TMPDIR names another directory",
-        directory.display()
-    ))
+    let hint = "TMPDIR names another directory";
+    Failure::lost(&InputError::new(directory.display().to_string(), what).hint(hint))
 }
 
 impl Lists for Spool {

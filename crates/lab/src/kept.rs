@@ -21,6 +21,7 @@
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use risetime_model::output::whole;
 use risetime_model::{Experiment, InputError};
 use risetime_trace::recording::{self, Lines};
 use risetime_trace::{Backend, Memory, Outcome, RunError, TraceSink};
@@ -88,9 +89,9 @@ impl Backend for Kept<'_> {
             None => {
                 let mut trace = Memory::new();
                 let outcome = self.backend.run(experiment, &mut trace)?;
-                let keep =
-                    to_bytes(&trace, &outcome.notes, &identity).and_then(|b| write(&path, &b));
-                keep.map_err(|e| RunError::Unavailable(format!("{}: {e}", path.display())))?;
+                let keep = to_bytes(&trace, &outcome.notes, &identity)
+                    .and_then(|b| whole(&path, None, |e| e, |out| out.write_all(&b)));
+                keep.map_err(|e| RunError::Failed(format!("{}: {e}", path.display())))?;
                 (trace, outcome.notes)
             }
         };
@@ -120,15 +121,27 @@ fn to_bytes(trace: &Memory, notes: &[String], identity: &str) -> io::Result<Vec<
     out.finish()
 }
 
+/// What a gzip of text holds.
+///
+/// Errors: it is damaged, or longer than [`MAX_BYTES`].
+fn unpacked(bytes: &[u8]) -> io::Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(bytes).take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
+        true => {
+            Err(io::Error::other(format!("too big: more than {} MiB unpacked", MAX_BYTES >> 20)))
+        }
+        false => Ok(text),
+    }
+}
+
 fn from_bytes(
     bytes: &[u8],
     identity: Option<&str>,
     path: &Path,
 ) -> Result<(Memory, Vec<String>), InputError> {
     let place = path.display().to_string();
-    let mut text = String::new();
-    let unpacked = GzDecoder::new(bytes).take(MAX_BYTES).read_to_string(&mut text);
-    unpacked.map_err(|e| InputError::new(&place, e.to_string()))?;
+    let text = unpacked(bytes).map_err(|e| InputError::new(&place, e.to_string()))?;
     let lines = &mut Lines::new(&text, &place);
     for (key, wanted) in [(FORMAT, Some(VERSION)), ("identity", identity)] {
         let found = lines.value(key)?;
@@ -142,14 +155,4 @@ fn from_bytes(
     }
     lines.value("trace")?;
     Ok((recording::read(lines)?, notes))
-}
-
-/// Writes beside the place and renames: nobody reads half of a file.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let done = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    done
 }

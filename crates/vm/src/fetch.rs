@@ -18,18 +18,23 @@ use crate::Qemu;
 use crate::apt::{Apt, output, unpack};
 use risetime_kernel::KernelRev;
 use risetime_model::InputError;
+use risetime_model::output::Scratch;
 use risetime_trace::RunError;
 use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The oldest kernel that is fetched.
 const OLDEST: KernelRev = KernelRev::V6_1;
-/// QEMU before this shares time among busy CPUs so that one gets all of it until the next
-/// timer: an interrupt between CPUs took up to 1 ms, a sugov thread ran 25 ms late.
-const OLDEST_QEMU: (u32, u32) = (8, 1);
+/// QEMU before 8.1 shares time among busy CPUs so that one gets all of it until the next
+/// timer: an interrupt between CPUs took up to 1 ms, a sugov thread ran 25 ms late. Before 8.2 it writes its state into a
+/// file by way of a shell alone.
+const OLDEST_QEMU: (u32, u32) = (8, 2);
+/// No kernel or module is longer, unpacked: what QEMU itself unpacks at most (LOAD_IMAGE_MAX_GUNZIP_BYTES).
+const MAX_IMAGE: u64 = 256 << 20;
 /// Where stock kernels are, newest first in most years.
 const KERNEL_SUITES: &[&str] =
     &["sid", "trixie-backports", "trixie", "bookworm-backports", "bookworm"];
@@ -224,8 +229,15 @@ impl Cache {
         cached.sort_by_cached_key(|p| Reverse(numbers(&p.display().to_string())));
         cached.iter().find_map(|dir| unpacked_qemu(dir)).ok_or_else(|| {
             let what = found.map_or("no QEMU here".to_string(), |(a, b)| {
-                format!("QEMU here is {a}.{b}, wanted 8.1 or newer")
+                format!("QEMU here is {a}.{b}, wanted 8.2 or newer")
             });
+            let dir = self.0.display().to_string();
+            if !cached.is_empty() && dir.contains([':', ';', '$']) {
+                return RunError::Unavailable(format!(
+                    "{what}, and no loader finds libraries in {dir}: RISETIME_CACHE names a \
+                     directory without `:`, `;` and `$`"
+                ));
+            }
             RunError::Unavailable(format!(
                 "{what}: run `{SETUP}` (or install one: apt-get install qemu-system-arm)"
             ))
@@ -274,7 +286,7 @@ impl Cache {
 
 fn no_apt(e: String) -> RunError {
     RunError::Unavailable(format!(
-        "{e}: cannot fetch anything; give your own Image with --kernel and install QEMU 8.1 or newer (qemu-system-aarch64)"
+        "{e}: cannot fetch anything; give your own Image with --kernel and install QEMU 8.2 or newer (qemu-system-aarch64)"
     ))
 }
 fn no_network(e: String) -> RunError {
@@ -373,10 +385,11 @@ fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
         let stem = file.split(".ko").next().unwrap_or(&file);
         let to = out.join("modules").join(format!("{stem}.ko"));
         let bytes = match module.extension().and_then(|e| e.to_str()) {
-            Some("xz") => decompress("xz", module)?,
-            Some("zst") => decompress("zstd", module)?,
-            _ => fs::read(module).map_err(|e| format!("{}: {e}", module.display()))?,
+            Some("xz") => decompress("xz", module),
+            Some("zst") => decompress("zstd", module),
+            _ => read_image(module),
         };
+        let bytes = bytes.map_err(|e| format!("{}: {e}", module.display()))?;
         fs::write(&to, bytes).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     if out.join("modules/cpufreq-dt.ko").exists() {
@@ -386,15 +399,36 @@ fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
     }
 }
 
+/// What `with` unpacks of `file`, which holds as much as a kernel may have.
 fn decompress(with: &str, file: &Path) -> Result<Vec<u8>, String> {
-    let out = Command::new(with).arg("-dc").arg(file).output();
-    match out {
-        Ok(out) if out.status.success() => Ok(out.stdout),
-        Ok(_) => Err(format!("{}: {with} cannot unpack it", file.display())),
-        Err(_) => Err(format!(
-            "there is no `{with}` here: apt-get install {with}{}",
-            if with == "xz" { "-utils" } else { "" }
-        )),
+    let mut command = Command::new(with);
+    command.arg("-dc").arg(file).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|_| {
+        let package = if with == "xz" { "xz-utils" } else { with };
+        format!("there is no `{with}` here: apt-get install {package}")
+    })?;
+    let bytes = bounded(child.stdout.take());
+    // Nobody reads on where there is too much.
+    let _ = bytes.is_err().then(|| child.kill());
+    let status = child.wait().map_err(|e| e.to_string())?;
+    match bytes {
+        Ok(_) if !status.success() => Err(format!("{with} cannot unpack it")),
+        bytes => bytes,
+    }
+}
+
+/// All that `from` has.
+///
+/// Errors: more than [`MAX_IMAGE`].
+fn bounded(from: Option<impl Read>) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let from = from.into_iter().map(|from| from.take(MAX_IMAGE + 1));
+    for mut from in from {
+        from.read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    }
+    match bytes.len() as u64 > MAX_IMAGE {
+        true => Err(format!("too big: more than {} MiB unpacked", MAX_IMAGE >> 20)),
+        false => Ok(bytes),
     }
 }
 
@@ -432,7 +466,7 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
 }
 
 fn read_image(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
+    fs::File::open(path).map_err(|e| e.to_string()).and_then(|file| bounded(Some(file)))
 }
 
 /// Whether these bytes begin as an Image of arm64 does (Documentation/arch/arm64/booting.rst).
@@ -643,18 +677,10 @@ fn free_mb(dir: &Path) -> Option<u64> {
 
 /// A directory for work in progress, beside the results so that a rename can publish it.
 #[derive(Debug)]
-struct Work(PathBuf);
+struct Work(Scratch);
 
 impl Work {
     fn new(cache: &Path) -> Result<Work, RunError> {
-        // What a fetch that was killed has left.
-        for e in fs::read_dir(cache).into_iter().flatten().flatten() {
-            let name = e.file_name();
-            let pid = name.to_str().and_then(|n| n.strip_prefix(".work-")?.parse::<u32>().ok());
-            if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-                let _ = fs::remove_dir_all(e.path());
-            }
-        }
         // apt was seen to wait for ever on a disk that is full.
         if let Some(found) = free_mb(cache).filter(|mb| *mb < SPACE_MB) {
             return Err(RunError::Unavailable(format!(
@@ -663,15 +689,12 @@ impl Work {
                 cache.display()
             )));
         }
-        let dir = cache.join(format!(".work-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir)
-            .map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
-        Ok(Work(dir))
+        let made = fs::create_dir_all(cache).and_then(|()| Scratch::new(cache, ".work"));
+        made.map(Work).map_err(|e| RunError::Unavailable(format!("{}: {e}", cache.display())))
     }
 
     fn dir(&self, name: &str) -> Result<PathBuf, RunError> {
-        let dir = self.0.join(name);
+        let dir = self.0.path().join(name);
         fs::create_dir(&dir)
             .map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
         Ok(dir)
@@ -680,19 +703,14 @@ impl Work {
     /// Makes directory `name` the result `to`, at once or not at all.
     fn publish(&self, name: &str, to: &Path) -> Result<(), RunError> {
         let parent = to.parent().unwrap_or(to);
-        let done = fs::create_dir_all(parent).and_then(|()| fs::rename(self.0.join(name), to));
+        let done =
+            fs::create_dir_all(parent).and_then(|()| fs::rename(self.0.path().join(name), to));
         match done {
             // Somebody else was faster with the same.
             Err(_) if to.exists() => Ok(()),
             Err(e) => Err(RunError::Unavailable(format!("{}: {e}", to.display()))),
             Ok(()) => Ok(()),
         }
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

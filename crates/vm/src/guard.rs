@@ -12,6 +12,7 @@
 //! kind has nothing to be compared with: if that is the odd one, the next run finds out.
 
 use risetime_job::answer::{FNV_START, fnv};
+use risetime_model::output::whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -68,7 +69,7 @@ impl Guard {
         if let Some(file) = &self.0 {
             // Without a memory a run is still a run.
             let _ = file.parent().map(fs::create_dir_all);
-            let _ = fs::write(file, format!("{print:016x}\n"));
+            let _ = whole(file, None, |e| e, |out| writeln!(out, "{print:016x}"));
         }
     }
 }

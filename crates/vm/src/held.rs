@@ -13,13 +13,15 @@
 //!
 //! The machine is stopped over QMP (docs/interop/qemu-qmp-ref, `stop`, `migrate`, `query-migrate`). It is asked to before
 //! its gate is opened, so that it has 40 ms of its own time to do so. If it did not, or anything else goes wrong, there is no
-//! state, and each run boots.
+//! state, each run boots, and its notes say so.
 
-use crate::qemu::{Boot, BootError, Machine, RunDir};
+use crate::qemu::{Boot, BootError, Machine, STATE, directory};
 use risetime_job::answer::{GATE, READY};
+use risetime_model::output::Scratch;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,8 +30,6 @@ use std::time::{Duration, Instant};
 
 /// The socket of a machine that is to be held, in its directory.
 pub(crate) const CONTROL: &str = "control";
-/// Its state, there.
-const STATE: &str = "state";
 /// How often something is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// How often a state is tried to be made: a host that is very busy may be late to stop a machine.
@@ -39,7 +39,7 @@ const ANSWERS: Duration = Duration::from_secs(30);
 
 /// A machine's state, removed when nobody needs it any more.
 #[derive(Debug)]
-pub(crate) struct State(RunDir);
+pub(crate) struct State(Arc<Scratch>);
 
 impl State {
     /// The file that it is in.
@@ -58,8 +58,8 @@ enum Known {
     Wanted,
     /// Its state.
     Held(Arc<State>),
-    /// It cannot be held.
-    Lost,
+    /// It cannot be held, and why.
+    Lost(String),
 }
 
 /// Machines by what they are made of, the one that was asked for last at the end.
@@ -72,19 +72,32 @@ pub(crate) struct Held {
 impl Held {
     /// The state from which a run of `machine`, called `key`, goes on; `None`: it is to be booted.
     /// Who asks while it is being made waits for it.
-    pub(crate) fn state(&self, key: &str, machine: &Machine<'_>) -> Option<Arc<State>> {
+    ///
+    /// Errors: why it cannot be held.
+    pub(crate) fn state(
+        &self,
+        key: &str,
+        machine: &Machine<'_>,
+    ) -> Result<Option<Arc<State>>, String> {
         let of = self.of(key);
         let mut known = of.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*known, Known::Wanted) {
-            let made = (0..TRIES).find_map(|_| make(machine).ok());
-            *known = made.map_or(Known::Lost, |state| Known::Held(Arc::new(state)));
+            let mut made = make(machine);
+            for _ in 1..TRIES {
+                made = made.or_else(|_| make(machine));
+            }
+            *known = match made {
+                Ok(state) => Known::Held(Arc::new(state)),
+                Err(e) => Known::Lost(e.to_string().lines().next().unwrap_or_default().into()),
+            };
         }
         match &*known {
-            Known::Held(state) => return Some(Arc::clone(state)),
+            Known::Held(state) => return Ok(Some(Arc::clone(state))),
+            Known::Lost(why) => return Err(why.clone()),
             Known::Nothing => *known = Known::Wanted,
-            Known::Wanted | Known::Lost => {}
+            Known::Wanted => {}
         }
-        None
+        Ok(None)
     }
 
     /// A run went on from a state.
@@ -120,14 +133,14 @@ impl Held {
 /// Boots `machine` up to its gate, and keeps its state.
 fn make(machine: &Machine<'_>) -> Result<State, BootError> {
     let host = |e: io::Error| BootError::Host(e.to_string());
-    let dir = RunDir::new().map_err(host)?;
+    let dir = directory()?;
     let gate = dir.path().join(GATE);
     let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::mknodat(CWD, &gate, FileType::Fifo, mode, 0).map_err(|e| host(e.into()))?;
-    let mut boot = Boot::held(machine, dir)?;
+    let boot = Boot::held(machine, dir)?;
     // Before the guest is at its gate: QEMU listens to nobody while it waits there.
     boot.wait_for(CONTROL)?;
-    let mut control = Control::open(&boot.path().join(CONTROL)).map_err(host)?;
+    let mut control = Control::open(boot.path()).map_err(host)?;
     boot.wait_for(READY)?;
     control.stop(&gate).map_err(host)?;
     control.save().map_err(host)?;
@@ -143,8 +156,11 @@ struct Control {
 }
 
 impl Control {
-    fn open(path: &Path) -> io::Result<Control> {
-        let out = UnixStream::connect(path)?;
+    /// With the machine that runs in `dir`.
+    fn open(dir: &Path) -> io::Result<Control> {
+        // The name of a socket has 107 bytes at most, that of a directory 4095.
+        let dir = std::fs::File::open(dir)?;
+        let out = UnixStream::connect(format!("/proc/self/fd/{}/{CONTROL}", dir.as_raw_fd()))?;
         out.set_read_timeout(Some(ANSWERS))?;
         let lines = BufReader::new(out.try_clone()?);
         let mut control = Control { out, lines, line: String::new() };
@@ -201,7 +217,7 @@ impl Control {
 
     /// Writes the state of the machine into its directory.
     fn save(&mut self) -> io::Result<()> {
-        self.ask("migrate", &json!({ "uri": format!("exec:cat > {STATE}") }))?;
+        self.ask("migrate", &json!({ "uri": format!("file:{STATE}") }))?;
         let since = Instant::now();
         loop {
             let found = self.ask("query-migrate", &json!({}))?;

@@ -303,8 +303,11 @@ impl Backend for Vm {
         let limit = self.limit(experiment);
         let identity = machine.identity();
         let guard = Guard::new(self.memory.as_deref(), &identity);
-        let mut state =
-            self.hold.then(|| self.held.state(&guard::key(&identity[..3]), &machine)).flatten();
+        let known = match self.hold {
+            true => self.held.state(&guard::key(&identity[..3]), &machine),
+            false => Ok(None),
+        };
+        let (mut state, mut lost) = known.map_or_else(|why| (None, Some(why)), |s| (s, None));
         // What a state gives that is not what is known, or nothing, a boot has to confirm.
         let run = || {
             let resumed = state
@@ -315,7 +318,11 @@ impl Backend for Vm {
                     self.held.count();
                     Ok(answer)
                 }
-                Some(Err(_)) | None => Boot::start(&machine)?.answer(BOOT_LIMIT, limit),
+                Some(Err(e)) => {
+                    lost = e.to_string().lines().next().map(str::to_string);
+                    Boot::start(&machine)?.answer(BOOT_LIMIT, limit)
+                }
+                None => Boot::start(&machine)?.answer(BOOT_LIMIT, limit),
             }
         };
         let guarded = guard.check(run).map_err(failed)?;
@@ -324,6 +331,8 @@ impl Backend for Vm {
         })?;
         let mut outcome = deliver(&answer, experiment, plan, self.decisions, sink)?;
         outcome.notes.extend(guarded.note);
+        let slow = |why| format!("this run booted, as no machine could be held for it: {why}");
+        outcome.notes.extend(lost.map(slow));
         Ok(outcome)
     }
 }

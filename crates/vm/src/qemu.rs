@@ -11,25 +11,32 @@
 //!
 //! The process runs in a directory of its own. It ends with the guest, at the limit, when
 //! [`Boot`] is dropped, and (`setpriv --pdeathsig`, where the system has it) when this process
-//! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it.
+//! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it. No path reaches a shell or
+//! QEMU's option parser, in which a comma means something: files lie in the directory, or are linked there.
 
 use crate::held::CONTROL;
 use crate::piped::{Broken, converse};
 use risetime_job::answer::{ALIVE, ANSWER, GATE, LATE};
+use risetime_model::output::{AtEnd, Scratch};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// So long may a kernel take until its first program runs; 5 s on an idle host.
 pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// How often a process is looked at: short runs should not wait for us, long ones not be disturbed.
+const LOOK: Duration = Duration::from_millis(10);
 /// How many of the console's last lines an error shows.
 const LAST_LINES: usize = 12;
-/// Prefix of the names of run directories; the process id and a number follow.
-const PREFIX: &str = "risetime-vm.";
+/// How the names of run directories begin.
+const PREFIX: &str = "risetime-run";
+/// The state of a machine, in the directory where it was made and in those of its runs.
+pub(crate) const STATE: &str = "state";
 
 /// How to call QEMU: the program and the arguments that come before all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,9 +106,56 @@ impl std::fmt::Display for BootError {
 /// A machine that is running.
 #[derive(Debug)]
 pub(crate) struct Boot {
-    child: Child,
-    dir: RunDir,
+    // Ended before its directory goes.
+    child: Running,
+    dir: Arc<Scratch>,
     since: Instant,
+}
+
+/// A process that ends when this is dropped, or when a signal ends the command.
+#[derive(Debug)]
+struct Running {
+    child: Arc<Mutex<Child>>,
+    _end: AtEnd,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> io::Result<Running> {
+        let child = Arc::new(Mutex::new(command.spawn()?));
+        let its = Arc::clone(&child);
+        Ok(Running { child, _end: AtEnd::new(move || kill(&its)) })
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_wait(&self) -> io::Result<Option<ExitStatus>> {
+        self.child().try_wait()
+    }
+
+    /// Waits until it has ended by itself.
+    fn wait(&self) -> io::Result<ExitStatus> {
+        loop {
+            match self.try_wait()? {
+                Some(status) => return Ok(status),
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        kill(&self.child);
+    }
+}
+
+/// Ends a process, which may have ended already; there is nobody to tell if it cannot be ended.
+fn kill(child: &Mutex<Child>) {
+    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// Where a machine comes from, and how far it goes by itself.
@@ -118,48 +172,47 @@ enum Course<'a> {
 impl Boot {
     /// Starts `machine`.
     pub(crate) fn start(machine: &Machine<'_>) -> Result<Boot, BootError> {
-        Boot::on(machine, Course::Whole, RunDir::create()?)
+        Boot::on(machine, Course::Whole, directory()?)
     }
 
     /// Starts `machine` in `dir`, where it can be stopped.
-    pub(crate) fn held(machine: &Machine<'_>, dir: RunDir) -> Result<Boot, BootError> {
+    pub(crate) fn held(machine: &Machine<'_>, dir: Scratch) -> Result<Boot, BootError> {
         Boot::on(machine, Course::Held, dir)
     }
 
     /// Lets `machine` go on from the state in the file `state`.
     pub(crate) fn resume(machine: &Machine<'_>, state: &Path) -> Result<Boot, BootError> {
-        let boot = Boot::on(machine, Course::Resumed(state), RunDir::create()?)?;
+        let boot = Boot::on(machine, Course::Resumed(state), directory()?)?;
         // It has shown that it is alive long ago.
-        boot.dir.write(ALIVE, b"")?;
+        write(&boot.dir, ALIVE, b"")?;
         Ok(boot)
     }
 
-    fn on(machine: &Machine<'_>, course: Course<'_>, dir: RunDir) -> Result<Boot, BootError> {
-        dir.write("soc.dtb", machine.device_tree)?;
-        dir.write("initramfs", machine.initramfs)?;
+    fn on(machine: &Machine<'_>, course: Course<'_>, dir: Scratch) -> Result<Boot, BootError> {
+        write(&dir, "soc.dtb", machine.device_tree)?;
+        write(&dir, "initramfs", machine.initramfs)?;
         if !matches!(course, Course::Held) {
-            dir.write(LATE, machine.late)?;
-            dir.write(GATE, b"")?;
+            write(&dir, LATE, machine.late)?;
+            write(&dir, GATE, b"")?;
         }
-        let errors =
-            File::create(dir.0.join("qemu")).map_err(|e| BootError::Host(e.to_string()))?;
-        let child = mortal(&machine.qemu.command)
-            .args(arguments(machine))
-            .args(of_course(course))
-            .current_dir(&dir.0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(errors)
-            .spawn()
+        let host = |e: io::Error| BootError::Host(e.to_string());
+        if let Course::Resumed(state) = course {
+            symlink(state, dir.path().join(STATE)).map_err(host)?;
+        }
+        let errors = File::create(dir.path().join("qemu")).map_err(host)?;
+        let mut command = mortal(&machine.qemu.command);
+        command.args(arguments(machine)).args(of_course(course)).current_dir(dir.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let child = Running::start(&mut command)
             .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
-        Ok(Boot { child, dir, since: Instant::now() })
+        Ok(Boot { child, dir: Arc::new(dir), since: Instant::now() })
     }
 
     /// Waits until the guest has ended, and takes its answer (not yet looked at).
     ///
     /// Errors: no sign of the agent within `boot`, no end within `limit`, QEMU's own failure, a
     /// guest that left no answer.
-    pub(crate) fn answer(mut self, boot: Duration, limit: Duration) -> Result<Vec<u8>, BootError> {
+    pub(crate) fn answer(self, boot: Duration, limit: Duration) -> Result<Vec<u8>, BootError> {
         let status = loop {
             let passed = self.since.elapsed();
             match self.child.try_wait() {
@@ -169,7 +222,7 @@ impl Boot {
                         self.guest(&format!("the guest did not end within {} s", limit.as_secs()))
                     );
                 }
-                Ok(None) if passed > boot && !self.dir.0.join(ALIVE).exists() => {
+                Ok(None) if passed > boot && !self.path().join(ALIVE).exists() => {
                     return Err(self.guest(&format!(
                         "the kernel did not start its first program within {} s: is its Image whole, \
                          and for this machine?",
@@ -177,13 +230,12 @@ impl Boot {
                     )));
                 }
                 Ok(None) => {
-                    // Short runs should not wait for us, long ones not be disturbed.
-                    std::thread::sleep(Duration::from_millis(10));
+                    std::thread::sleep(LOOK);
                 }
                 Err(e) => return Err(BootError::Host(format!("waiting for QEMU: {e}"))),
             }
         };
-        let answer = fs::read(self.dir.0.join(ANSWER));
+        let answer = fs::read(self.path().join(ANSWER));
         match answer {
             _ if !status.success() => {
                 Err(self.guest(&format!("QEMU ended with {}", ending(status))))
@@ -196,11 +248,11 @@ impl Boot {
     /// Waits until the guest has created the file `name`.
     ///
     /// Errors: it ended before, or did not within [`BOOT_LIMIT`].
-    pub(crate) fn wait_for(&mut self, name: &str) -> Result<(), BootError> {
-        while !self.dir.0.join(name).exists() {
+    pub(crate) fn wait_for(&self, name: &str) -> Result<(), BootError> {
+        while !self.path().join(name).exists() {
             match self.child.try_wait() {
                 Ok(None) if self.since.elapsed() < BOOT_LIMIT => {
-                    std::thread::sleep(Duration::from_millis(10));
+                    std::thread::sleep(LOOK);
                 }
                 Ok(_) => return Err(self.guest(&format!("the guest never came to `{name}`"))),
                 Err(e) => return Err(BootError::Host(format!("waiting for QEMU: {e}"))),
@@ -215,14 +267,14 @@ impl Boot {
     }
 
     /// Ends it, and leaves its directory.
-    pub(crate) fn end(mut self) -> RunDir {
-        std::mem::replace(&mut self.dir, RunDir(PathBuf::new()))
+    pub(crate) fn end(self) -> Arc<Scratch> {
+        Arc::clone(&self.dir)
     }
 
     /// An error with QEMU's own words and the console's last lines.
     fn guest(&self, what: &str) -> BootError {
         let text = |name: &str| {
-            String::from_utf8_lossy(&fs::read(self.dir.0.join(name)).unwrap_or_default())
+            String::from_utf8_lossy(&fs::read(self.path().join(name)).unwrap_or_default())
                 .into_owned()
         };
         BootError::Guest(
@@ -230,14 +282,6 @@ impl Boot {
                 + &last_words("QEMU", &text("qemu"))
                 + &last_words("the guest's console", &text("console")),
         )
-    }
-}
-
-impl Drop for Boot {
-    fn drop(&mut self) {
-        // It may have ended already; there is nobody to tell if it cannot be ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -323,8 +367,8 @@ fn of_course(course: Course<'_>) -> Vec<OsString> {
                 .map(OsString::from)
                 .into()
         }
-        Course::Resumed(state) => {
-            let from = format!("exec:cat '{}'", state.display());
+        Course::Resumed(_) => {
+            let from = format!("file:{STATE}");
             ["-global", "migration.store-global-state=off", "-incoming", &from]
                 .map(OsString::from)
                 .into()
@@ -337,15 +381,17 @@ fn of_course(course: Course<'_>) -> Vec<OsString> {
 ///
 /// Errors: QEMU could not be started, or failed.
 pub(crate) fn interactive(machine: &Machine<'_>) -> Result<(), BootError> {
-    let dir = RunDir::new().map_err(|e| BootError::Host(e.to_string()))?;
-    dir.write("soc.dtb", machine.device_tree)?;
-    dir.write("initramfs", machine.initramfs)?;
-    let status = mortal(&machine.qemu.command)
+    let dir = directory()?;
+    write(&dir, "soc.dtb", machine.device_tree)?;
+    write(&dir, "initramfs", machine.initramfs)?;
+    let mut command = mortal(&machine.qemu.command);
+    command
         .args(hardware(machine))
         .args(["-dtb", "soc.dtb", "-initrd", "initramfs", "-accel", "tcg", "-serial", "mon:stdio"])
         .args(["-append", "console=ttyAMA0 quiet panic=-1 -- shell"])
-        .current_dir(&dir.0)
-        .status()
+        .current_dir(dir.path());
+    let status = Running::start(&mut command)
+        .and_then(|child| child.wait())
         .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
     match status.success() {
         true => Ok(()),
@@ -363,25 +409,27 @@ pub(crate) fn commands(
     out: &mut impl Write,
 ) -> Result<(), BootError> {
     let host = |e: io::Error| BootError::Host(e.to_string());
-    let dir = RunDir::new().map_err(host)?;
-    dir.write("soc.dtb", machine.device_tree)?;
-    dir.write("initramfs", machine.initramfs)?;
-    let mut child = mortal(&machine.qemu.command)
+    let dir = directory()?;
+    write(&dir, "soc.dtb", machine.device_tree)?;
+    write(&dir, "initramfs", machine.initramfs)?;
+    let mut command = mortal(&machine.qemu.command);
+    command
         .args(hardware(machine))
         .args(["-dtb", "soc.dtb", "-initrd", "initramfs", "-accel", "tcg"])
         .args(["-monitor", "none", "-serial", "stdio"])
         .args(["-append", "console=ttyAMA0 quiet panic=-1 -- shell"])
-        .current_dir(&dir.0)
+        .current_dir(dir.path())
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
+        .stdout(Stdio::piped());
+    let child = Running::start(&mut command)
         .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
-    let talked = match (child.stdout.take(), child.stdin.take()) {
+    let pipes = |mut child: MutexGuard<'_, Child>| (child.stdout.take(), child.stdin.take());
+    let talked = match pipes(child.child()) {
         (Some(mut said), Some(mut to)) => converse(&mut said, &mut to, input, out),
         _ => Ok(()),
     };
     if talked.is_err() {
-        let _ = child.kill();
+        kill(&child.child);
     }
     let status = child.wait().map_err(host)?;
     talked.map_err(|broken| match broken {
@@ -402,58 +450,16 @@ pub(crate) fn commands(
     }
 }
 
-/// A directory for one run, removed when dropped.
-#[derive(Debug)]
-pub(crate) struct RunDir(PathBuf);
-
-impl RunDir {
-    /// Errors: as an error of a boot.
-    fn create() -> Result<RunDir, BootError> {
-        RunDir::new().map_err(|e| {
-            let place = std::env::temp_dir();
-            BootError::Host(format!("{}: no directory for the run: {e}", place.display()))
-        })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub(crate) fn new() -> io::Result<RunDir> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let base = std::env::temp_dir();
-        remove_leftovers(&base);
-        let name =
-            format!("{PREFIX}{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = base.join(name);
-        fs::create_dir(&dir)?;
-        Ok(RunDir(dir))
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), BootError> {
-        let path = self.0.join(name);
-        fs::write(&path, bytes).map_err(|e| BootError::Host(format!("{}: {e}", path.display())))
-    }
+/// A directory for one run.
+///
+/// Errors: as an error of a boot.
+pub(crate) fn directory() -> Result<Scratch, BootError> {
+    let place = std::env::temp_dir();
+    Scratch::new(&place, PREFIX)
+        .map_err(|e| BootError::Host(format!("{}: no directory for the run: {e}", place.display())))
 }
 
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty() {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-}
-
-/// Removes the directories of runs whose process is gone (it was killed).
-fn remove_leftovers(base: &Path) {
-    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name
-            .to_str()
-            .and_then(|n| n.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            // Somebody else's is not ours to remove, and fails.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+fn write(dir: &Scratch, name: &str, bytes: &[u8]) -> Result<(), BootError> {
+    let path = dir.path().join(name);
+    fs::write(&path, bytes).map_err(|e| BootError::Host(format!("{}: {e}", path.display())))
 }

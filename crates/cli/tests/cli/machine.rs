@@ -120,7 +120,7 @@ const RUN: [&str; 8] =
 
 #[test]
 fn whoever_ends_the_command_ends_qemu() {
-    for (how, group) in [("KILL", false), ("TERM", false), ("INT", true)] {
+    for (how, group) in [("KILL", false), ("TERM", false), ("HUP", false), ("INT", true)] {
         let w = World::with_qemu(&format!("end-{how}"), "touch alive; exec sleep 100");
         let (mut child, qemu) = w.start(&RUN);
         let pid = i64::from(child.id());
@@ -129,6 +129,9 @@ fn whoever_ends_the_command_ends_qemu() {
         assert!(child.wait().unwrap().signal().is_some(), "{how}");
         until("QEMU ends", || is_gone(qemu));
         assert!(!w.0.join("ramp.trace").exists(), "{how}");
+        if how != "KILL" {
+            assert_eq!(w.entries("tmp"), [""; 0], "{how}: at once");
+        }
         // What nobody could remove any more goes with the next run.
         w.program("qemu-system-aarch64", "echo QEMU emulator version 10.0.2");
         let (code, words) = w.fails(&RUN);
@@ -294,4 +297,19 @@ fn a_relative_cache_is_found_from_everywhere() {
     assert!(w.0.join("found").exists(), "{words}");
     let kernels = w.command(&["vm", "kernels"]).env("RISETIME_CACHE", "./cache").output().unwrap();
     assert!(String::from_utf8_lossy(&kernels.stdout).contains("7.2.1-arm64"));
+}
+
+/// A shell would take such a name for commands, QEMU's options for more than one.
+#[test]
+fn no_path_reaches_qemus_options() {
+    let w = World::with_qemu("odd", "for a; do echo \"$a\"; done >> $HERE/said; pwd >> $HERE/ran");
+    let odd = w.0.join("it's $x; a,b=c,,d");
+    fs::create_dir(&odd).unwrap();
+    let mut run = w.command(&RUN);
+    run.env("TMPDIR", &odd).output().unwrap();
+    let said = fs::read_to_string(w.0.join("said")).unwrap();
+    assert!(said.contains("soc.dtb") && !said.contains("it's"), "{said}");
+    let ran = fs::read_to_string(w.0.join("ran")).unwrap();
+    assert!(ran.starts_with(odd.to_str().unwrap()), "{ran}");
+    assert!(fs::read_dir(&odd).unwrap().next().is_none());
 }

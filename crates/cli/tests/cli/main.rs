@@ -6,6 +6,7 @@ mod drawn;
 mod machine;
 mod memory;
 mod names;
+mod outputs;
 mod pictures;
 mod results;
 mod screens;
