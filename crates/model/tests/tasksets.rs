@@ -82,6 +82,7 @@ fn told(set: &TaskSet) -> Vec<String> {
     let name = |r: &usize| format!("{:?}", set.resources[*r]);
     let step = |s: &Step| match s {
         Step::Run(work, kind) => format!("run {} {kind:?}", work.0),
+        Step::Time(time) => format!("runtime {}", time.0),
         Step::Lock(r) => format!("lock {}", name(r)),
         Step::Unlock(r) => format!("unlock {}", name(r)),
         Step::Take(r) => format!("take {}", name(r)),

@@ -7,7 +7,7 @@ use crate::state::short_ways::counted::{FAULT, Fault, TAKEN};
 use crate::state::short_ways::{SHORT_WAYS, ShortWay};
 use crate::{Counterfactual, Simulator, draws, setup};
 use proptest::prelude::*;
-use risetime_kernel::units::{Instant, Span};
+use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Attr};
 use risetime_model::{Experiment, Platform, Workload};
@@ -137,7 +137,7 @@ impl TraceSink for Bent<'_> {
     }
     fn event(&mut self, at: Instant, event: &Event<'_>) {
         match self.from == Some(self.events.replace(self.events.get() + 1)) {
-            true => self.sink.event(at, &Event::Phase { task: Default::default(), phase: "x" }),
+            true => self.sink.event(at, &Event::Phase { task: TaskId(0), index: 0, name: "x" }),
             false => self.sink.event(at, event),
         }
     }
