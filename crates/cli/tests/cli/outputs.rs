@@ -61,7 +61,7 @@ fn a_full_disk_is_the_same_code_everywhere() {
         assert!(said.err.contains("no space left"), "{}", said.err);
     }
     // No file may become larger than nothing, those of the directory for temporary files included.
-    for way in ["--full", "--plot a.svg", "--perfetto a.trace"] {
+    for way in ["--bursts", "--plot a.svg", "--perfetto a.trace"] {
         let mut sh = Command::new("/bin/sh");
         let (program, run) = (env!("CARGO_BIN_EXE_risetime"), ramp(&[way]).join(" "));
         sh.args(["-c", &format!("trap '' XFSZ; ulimit -f 0; exec '{program}' {run}")]);
