@@ -4,7 +4,7 @@
 //! CACHE/kernels/RELEASE/Image, modules/*.ko      a stock arm64 kernel, at least 6.1
 //! CACHE/kernels/NAME/Image                       one built here (`make kernel-hz1000`)
 //! CACHE/qemu/VERSION/…                           QEMU with its libraries, where the system's
-//!                                                is older than 8.1 or missing
+//!                                                is older than 8.2 or missing
 //! CACHE/apt/ARCH/…                               lists of packages
 //! CACHE/boots/KEY                                fingerprints of runs
 //! CACHE/references/NAME-KEY.trace.gz             what kernels did, for `verify --mode spread`

@@ -200,12 +200,12 @@ fn a_kernel_is_kept_without_what_is_not_needed() {
 #[test]
 fn work_that_is_given_up_leaves_nothing() {
     let dir = Dir::new("work");
-    // Of a process that cannot exist.
-    dir.file(".work-4294967295/out/Image", b"half");
+    // Nobody holds it.
+    dir.file(".work.0123456789abcdef/out/Image", b"half");
     {
         let work = Work::new(&dir.0).unwrap();
         work.dir("out").unwrap();
-        assert!(!dir.0.join(".work-4294967295").exists());
+        assert!(!dir.0.join(".work.0123456789abcdef").exists());
     }
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
     let work = Work::new(&dir.0).unwrap();
