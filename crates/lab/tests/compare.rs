@@ -148,6 +148,32 @@ fn other_seeds_are_seldom_called_another_policy() {
     assert!(called <= 2, "{called} of {PAGES}");
 }
 
+/// All workloads on six machines, and 400 pages over disjoint seeds: what the example `compare_same` counted.
+#[test]
+fn the_counts_of_the_whole_matrix_hold() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/compare/counts.csv");
+    let counts = std::fs::read_to_string(file).expect("it is there");
+    let of = |kind: &str| {
+        let rows = counts.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(','));
+        let number = |row: &str, at| row.split(',').nth(at).and_then(|n| n.parse::<u64>().ok());
+        let of = |row| Some((number(row, 2)?, number(row, 3)?));
+        let all: Vec<(u64, u64)> = rows.map(|row| of(row).expect("two counts")).collect();
+        (
+            all.len(),
+            all.iter().map(|row| row.0).sum::<u64>(),
+            all.iter().map(|row| row.1).sum::<u64>(),
+        )
+    };
+    let cells = 6 * library::workloads().len();
+    for kind in ["same", "turned"] {
+        let (rows, differences, wrong) = of(kind);
+        assert!(rows >= cells && differences > 3 * rows as u64 - 1, "{kind}: {rows} rows");
+        assert_eq!(wrong, 0, "{kind}");
+    }
+    let (_, pages, sure) = of("seeds");
+    assert!(pages >= 400 && 100 * sure <= 7 * pages, "{sure} of {pages}");
+}
+
 #[test]
 fn a_series_is_taken_apart_by_what_its_file_sets() {
     let parts = ablation("rfc-v1", &[("rate_limit_us".into(), Value::Int(500))]).unwrap();

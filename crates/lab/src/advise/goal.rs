@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn the_goal_is_reached_for_the_least_energy() {
         let wanted = wanted("periodic", "pixel6");
-        let found = sought(&wanted, "response_p99 <= 12ms").expect("it runs");
+        let found = sought(&wanted, "response_p99 <= 17ms").expect("it runs");
         assert_eq!(found.goal.figure.name, "frame.response_p99");
         assert!(found.base.holds == 0 && found.runs <= wanted.budget && !found.cut);
         let first = &found.reaching[0];
@@ -374,7 +374,7 @@ mod tests {
         let clamps = found.reaching.iter().filter_map(|one| clamp(&one.steps));
         let least = clamps.map(|(_, value)| value).min().expect("a clamp reaches it");
         assert!(least % 256 != 0, "no value of the grid is the least: {least}");
-        let again = sought(&wanted, "response_p99 <= 12ms").expect("it runs");
+        let again = sought(&wanted, "response_p99 <= 17ms").expect("it runs");
         assert_eq!(found, again);
     }
 
