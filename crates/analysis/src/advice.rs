@@ -147,7 +147,8 @@ impl Gain {
     pub fn of(metric: &Metric, measured: &Measured, base: &Measured) -> Option<Gain> {
         let less = if metric.less_is_better() == Some(false) { -1.0 } else { 1.0 };
         let whole = |m| base.estimate(m).map(|e| e.median.abs()).filter(|x| *x > 0.0);
-        let of_metric = measured.difference(base, 0)?;
+        // Where the run's end cut the baseline off, what is done gains at least what is seen.
+        let of_metric = measured.difference_to_bounds(base, 0)?;
         let scale = less / whole(0)?;
         let middle = (of_metric.median, of_metric.median);
         let (low, high) = if of_metric.holds { of_metric.interval } else { middle };
@@ -234,8 +235,8 @@ pub fn judged(metric: &Metric, base: &Measured, last: Vec<(Steps, Measured)>) ->
     let (mut sure, mut others): (Vec<(Gain, Tried)>, Vec<_>) = (Vec::new(), Vec::new());
     for (steps, measured) in last {
         let difference = |m| measured.difference(base, m);
-        let (Some(gain), Some(of_metric)) = (Gain::of(metric, &measured, base), difference(0))
-        else {
+        let of_metric = measured.difference_to_bounds(base, 0);
+        let (Some(gain), Some(of_metric)) = (Gain::of(metric, &measured, base), of_metric) else {
             continue;
         };
         let (energy, work) = (difference(comparable_energy(base)), difference(2));

@@ -228,7 +228,8 @@ impl<'a> Run<'a> {
                 if let Some(index) = self.machine.current(cpu).and_then(|id| self.ids.get(id)) {
                     self.account(index);
                     let t = &mut self.tasks[index];
-                    t.stolen(self.machine.place(cpu, t.id).key, span.0);
+                    let place = self.machine.place(cpu, t.id);
+                    t.stolen(place.key, span.0, place.speed);
                 }
             }
             Event::Due { task, ago } => {

@@ -282,6 +282,13 @@ impl Figures {
         debt.add(p.dt, p.place.as_ref(), p.most, (p.waits, p.reserved));
     }
 
+    /// Counts `ns` of what was added, run at `speed` under `key`, as time in which it did not get on.
+    pub(crate) fn stolen(&mut self, key: u32, ns: u64, speed: u64) {
+        self.sums.stolen(key, ns);
+        let debt = if self.t1.is_none() { &mut self.debt } else { &mut self.later };
+        debt.add_stolen(ns, speed);
+    }
+
     /// How much longer all of it took than at full speed.
     fn longer(&self) -> Debt {
         let mut all = self.debt;

@@ -193,6 +193,12 @@ impl Debt {
         }
     }
 
+    /// Adds `dt` ns of running at `speed` that were somebody else's: an interrupt's, the kernel's.
+    pub(crate) fn add_stolen(&mut self, dt: u64, speed: u64) {
+        self.capped += i128::from(dt) * i128::from(speed);
+        self.charge(State::Interrupted, dt, speed);
+    }
+
     fn charge(&mut self, state: State, dt: u64, speed: u64) {
         self.lost[state as usize] += u128::from(dt) * u128::from(speed);
     }

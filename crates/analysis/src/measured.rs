@@ -71,6 +71,20 @@ impl Measured {
         self.difference_in(other, m, Family::ONE)
     }
 
+    /// As [`difference`](Self::difference), and also of pairs in which `other` alone is a lower bound and is no less even so:
+    /// what it has more is at least that, however long it would have gone on.
+    pub fn difference_to_bounds(&self, other: &Measured, m: usize) -> Option<Difference> {
+        let (own, others) = (&self.metrics.get(m)?.2, &other.metrics.get(m)?.2);
+        let pair = |(at, (a, b)): (usize, (&Option<f64>, &Option<f64>))| {
+            let (own, of_other) = (self.is_bound(m, at), other.is_bound(m, at));
+            let (a, b) = ((*a)?, (*b)?);
+            Some(a - b).filter(|less| own == of_other || (of_other && *less <= 0.0))
+        };
+        let all: Vec<Option<f64>> = own.iter().zip(others).enumerate().map(pair).collect();
+        let left_out = all.iter().filter(|pair| pair.is_none()).count() as u32;
+        Difference::of(all.into_iter().flatten(), left_out, Family::ONE)
+    }
+
     /// What it has more of metric `m` than `other`, told together with the others of `family`.
     pub fn difference_in(&self, other: &Measured, m: usize, family: Family) -> Option<Difference> {
         let (own, others) = (&self.metrics.get(m)?.2, &other.metrics.get(m)?.2);
@@ -203,6 +217,11 @@ mod tests {
         assert_eq!((there.left_out, there.n, there.median), (1, 2, -7.0));
         assert_eq!((back.left_out, back.n, back.median), (1, 2, 7.0));
         assert_eq!((a.bounds(0), b.bounds(0)), (2, 1));
+        // What is done is less than what was cut off at more, however long that would have taken.
+        let to_bounds = b.difference_to_bounds(&a, 0).expect("three pairs");
+        assert_eq!((to_bounds.left_out, to_bounds.n, to_bounds.median), (0, 3, 4.0));
+        let from_bounds = a.difference_to_bounds(&b, 0).expect("two pairs");
+        assert_eq!((from_bounds.left_out, from_bounds.n), (1, 2));
     }
 
     #[test]

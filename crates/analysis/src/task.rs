@@ -225,9 +225,10 @@ impl Task {
         }
     }
 
-    /// It ran so many ns at `key` without getting on.
-    pub(crate) fn stolen(&mut self, key: u32, ns: u64) {
-        self.present.sums.stolen(key, ns);
+    /// Counts `ns` at `speed` under `key` as run without getting on.
+    pub(crate) fn stolen(&mut self, key: u32, ns: u64, speed: u64) {
+        self.longer += u128::from(ns) * u128::from(speed);
+        self.present.stolen(key, ns, speed);
     }
 
     /// How long its present activation has taken; `None`: it is not awake.

@@ -103,8 +103,11 @@ fn cpus_over_the_whole_run() {
     assert_eq!(c.idle, [("wfi".to_owned(), 2.0), ("off".to_owned(), 5.0)]);
     close(c.busy_ms, 3.0);
     close(c.energy_mj.unwrap(), 2.0 * 0.002 + 1.0 * 0.040 + 2.0 * 0.010);
-    // Idle in no recorded state: the power of the shallowest, but no entry.
-    assert_eq!((r.cpus[1].domain, r.cpus[1].idle.len()), (CpuId(0), 0));
+    // Idle in no recorded state: the power of the shallowest, and an entry of its own.
+    assert_eq!(
+        (r.cpus[1].domain, &r.cpus[1].idle[..]),
+        (CpuId(0), &[("none".to_owned(), 10.0)][..])
+    );
     close(r.cpus[1].energy_mj.unwrap(), 10.0 * 0.002);
     close(r.cpus[2].energy_mj.unwrap(), 0.0);
     close(r.energy_mj.unwrap(), 0.064 + 0.020 + 0.020);

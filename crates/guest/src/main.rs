@@ -133,7 +133,7 @@ fn native(job: &str, out: &str) -> Result<(), String> {
         || !job.hotplug.is_empty()
     {
         return Err(
-            "this job changes the machine (modules, settings, probes, settling, task groups, partitions,
+            "this job changes the machine (modules, settings, probes, settling, task groups, partitions, \
              hotplug)"
                 .into(),
         );

@@ -10,20 +10,20 @@ const GEDF: &str = "+dl_placement=gedf";
 const BL: &str = "+dl_placement=bl-cbs";
 const AP: &str = "+dl_placement=apedf-ff";
 
-/// On the ODROID, of 20 sets.
+/// On the ODROID, of 60 sets: of 20 the interval ends within a percent of none, of 240 it is -6.6 to -5.0 %.
 #[test]
 fn big_little_cbs_takes_less_energy_than_global_edf() {
     let draw = Draw {
         platform: "odroid-xu4",
         tasks: 16,
         percents: &[10, 20, 30, 40, 50],
-        seeds: 4,
+        seeds: 12,
         most: 90,
         work: 95,
     };
     let all = under(&draw, &[GEDF, BL]);
     let e = more(&all, 0, 1, energy).expect("all were taken");
-    let (_, high) = e.interval.expect("of 20");
+    let (_, high) = e.interval.expect("of 60");
     assert!(high < 0.0, "{e:?}");
     let missed = |i: usize| all.iter().filter_map(|s| s[i]).map(|o| o.missed).sum::<u64>();
     assert!(missed(1) <= missed(0), "{} {}", missed(1), missed(0));

@@ -234,7 +234,8 @@ fn task_sets_that_are_wrong_are_refused_with_their_place() {
     tell("taskset:", read("taskset:\n"));
     for json in [
         r#"{ "tasks": { "a": { "run": 5, "sleep": 5 } } }"#,
-        r#"{ "tasks": { "a": { "runtime": 5, "timer": { "ref": "unique", "period": 100 } } } }"#,
+        // `runtime` is read as time (`Step::Time`); what does not take the CPU at all is not.
+        r#"{ "tasks": { "a": { "sleep": 5, "timer": { "ref": "unique", "period": 100 } } } }"#,
         r#"{ "tasks": { "a": { "loop": 3, "run": 5, "timer": { "ref": "unique", "period": 100 } } } }"#,
         r#"{ "tasks": { "a": { "instance": 2, "run": 5, "timer": { "ref": "t", "period": 100 } } } }"#,
         r#"{ "tasks": { "a": { "phases": { "x": { "run": 5, "timer": { "ref": "unique", "period": 100 } },

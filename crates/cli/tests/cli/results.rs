@@ -74,7 +74,7 @@ fn missed_jobs_are_listed_and_declared_ones_lead() {
     std::fs::write(dir.join("chain.json"), chain).expect("written");
     let run = ["run", "chain.json", "--platform", "pixel6", "--seconds", "0.5"];
     let said = |more: &[&str]| risetime_in(&dir, &[&run[..], more].concat()).out;
-    let page = said(&["--bursts"]);
+    let page = said(&["--bursts", "--full"]);
     let line = |starts: &str| page.lines().position(|l| l.starts_with(starts));
     let places = ["frame: ", "Jobs (", "ui: ", "Other tasks", "Late jobs of frame"].map(line);
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {page}");

@@ -16,9 +16,9 @@ const ROOMS: [&str; 5] = ["state", "time", "kernel", "user", "run"];
 /// The longest circle of files within a room.
 const LONGEST_CIRCLE: usize = 10;
 /// How many functions may change whatever they like: methods of these that take `&mut self`, and functions that
-/// take one of them as `&mut`.
+/// take one of them as `&mut`. The last one that came closes short ways, whose switches lie all over the machine.
 const WHOLE: [&str; 3] = ["Machine", "Kernel", "Simulation"];
-const MOST_OF_THE_WHOLE: usize = 81;
+const MOST_OF_THE_WHOLE: usize = 82;
 
 /// A source file: its path in the room, and its text without comments, strings and tests.
 type Sources = BTreeMap<String, String>;

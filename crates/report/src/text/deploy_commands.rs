@@ -195,8 +195,15 @@ mod tests {
 
     #[test]
     fn a_name_is_an_address_only_where_it_is_the_only_one() {
-        let names =
-            ["control", "sensor_fusion_left", "sensor_fusion_right", "a.*b", "-x", "it's", "a\\b"];
+        let names = [
+            "control",
+            "sensors_fusion_left",
+            "sensors_fusion_right",
+            "a.*b",
+            "-x",
+            "it's",
+            "a\\b",
+        ];
         let found = addresses(&names);
         let by_name = |name: &str| Address::Name(name.into());
         assert_eq!(found[0], by_name("control"));

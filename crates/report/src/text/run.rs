@@ -85,7 +85,11 @@ pub fn burst_line(comm: &str, b: &Burst) -> String {
     let full = words::to_full_speed(b);
     let full = full.map_or(String::new(), |ms| format!("; full speed after {}", words::one(ms)));
     let took = took(b);
-    format!("{t0:>10} ms  {comm}: {}{full}", took.trim_end_matches('.'))
+    let line = format!("{t0:>10} ms  {comm}: {}", took.trim_end_matches('.'));
+    match line.chars().count() + full.chars().count() {
+        ..=80 => line + &full,
+        _ => format!("{line}\n{:15}{}", "", full.trim_start_matches("; ")),
+    }
 }
 
 /// A change of CPU there.

@@ -15,7 +15,7 @@ use crate::kernel::pressure;
 use crate::kernel::pressure::thermal::is_on;
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
-use crate::state::costs::FULL;
+use crate::state::costs::{Costs, FULL};
 use crate::state::hooks::{Answer, Busy, Hooks, Point, Step, TaskSignals};
 use crate::state::machine::{FreqDomain, Machine, State};
 use crate::time::cost;
@@ -402,17 +402,16 @@ impl Causes {
         }
     }
 
-    /// What it changes in the machine before that starts.
-    pub(crate) fn prepare(self, m: &mut Machine) {
-        m.free_idle_exit = self.has(Cause::IdleExit);
+    /// Changes what things cost, and the limits of the frequency, before the machine starts.
+    pub(crate) fn change_machine(self, costs: &mut Costs, domains: &mut [FreqDomain]) {
         if self.has(Cause::Smt) {
-            m.costs.beside.fill(FULL);
+            costs.beside.fill(FULL);
         }
         if self.has(Cause::Overhead) {
-            m.costs.take_no_time();
+            costs.take_no_time();
         }
         if self.has(Cause::UserCap) {
-            m.domains.iter_mut().for_each(FreqDomain::lift_user);
+            domains.iter_mut().for_each(FreqDomain::lift_user);
         }
     }
 }

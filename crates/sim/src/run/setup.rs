@@ -22,7 +22,7 @@ use crate::kernel::sysctls;
 use crate::kernel::thermal;
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
-use crate::run::cause::{Causes, Without};
+use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::state::before::RtTracking;
 use crate::state::class::{Classes, Sched, check_clamps};
@@ -173,7 +173,8 @@ pub(crate) fn simulation_with<'a>(
         // They know no limit that changes either.
         (m.plain, m.tally) = (false, None);
     }
-    other.without.prepare(&mut m);
+    m.free_idle_exit = other.without.has(Cause::IdleExit);
+    other.without.change_machine(&mut m.costs, &mut m.domains);
     if let Some(custom) = custom.idle_governor {
         m.cpus.iter_mut().for_each(|c| c.idle_governor = (custom.make)(e.policy.kernel));
     }

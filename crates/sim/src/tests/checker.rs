@@ -29,6 +29,8 @@ const STEALS: [&str; 9] = [
     "memory_bound",
     "smt_speed",
 ];
+/// A stopper that has been woken has its CPU within this, whatever the wakeup costs.
+const STOPPED_NS: u64 = 1_000_000;
 /// No task waits longer than this while a CPU that it may use is idle all the time.
 const STARVED_NS: u64 = 400_000_000;
 
@@ -43,6 +45,7 @@ enum Doing {
 
 struct Task {
     user: bool,
+    stopper: bool,
     doing: Doing,
     cpu: CpuId,
     waits_since: u64,
@@ -121,6 +124,7 @@ impl Checker {
             let all: Vec<CpuId> = self.platform.cpus().collect();
             self.tasks.push(Task {
                 user,
+                stopper: false,
                 doing: Doing::New,
                 cpu: CpuId(0),
                 waits_since: 0,
@@ -169,7 +173,7 @@ impl Checker {
             if let Some(task) = runs {
                 let t = self.task(task);
                 let (on, doing) = (t.cpu, t.doing);
-                let allowed = self.may_run(task, cpu);
+                let allowed = self.may_run(task, cpu) || self.is_being_moved(cpu);
                 self.expect(on == cpu && doing == Doing::Runs, || {
                     format!("{cpu} runs {task}, which is {doing:?} on {on}")
                 });
@@ -203,6 +207,15 @@ impl Checker {
         let t = &self.tasks[task.index()];
         let named = t.allowed.contains(&cpu) || t.allowed.iter().all(|c| self.went.contains(c));
         named && !self.gone.contains(&cpu)
+    }
+
+    /// Its stopper has been woken, and what that takes is not over: until then whoever gave up the CPU is still there.
+    fn is_being_moved(&self, cpu: CpuId) -> bool {
+        self.stolen
+            && self.tasks.iter().any(|t| {
+                let waits = t.stopper && t.doing == Doing::Waits && t.cpu == cpu;
+                waits && self.now - t.waits_since <= STOPPED_NS
+            })
     }
 
     fn runnable(&mut self, task: TaskId, cpu: CpuId, from: Doing) {
@@ -297,8 +310,9 @@ impl TraceSink for Checker {
             self.now = at.0;
         }
         match *event {
-            Event::TaskNew { task, user, cpu, .. } => {
+            Event::TaskNew { task, comm, user, cpu, .. } => {
                 let known = self.task(task).user;
+                self.task(task).stopper = !user && comm.starts_with("migration/");
                 self.expect(known == user, || format!("{task}: user is {user}"));
                 self.runnable(task, cpu, Doing::New);
             }

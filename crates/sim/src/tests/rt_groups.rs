@@ -123,7 +123,7 @@ fn what_cannot_be_given_is_refused_with_the_reason() {
         try_run(2, groups, &spin, policy, 100).err().unwrap_or_else(|| panic!("{groups}, {policy}"))
     };
     let all = [
-        of(&group("/a", 950, 1000), "linux-7.2"),
+        of(&group("/a", 960, 1000), "linux-7.2"),
         of(&[group("/a", 50, 100), group("/b", 50, 100)].join(","), "linux-7.2"),
         of(
             &[group("/a", 50, 100), group("/a/x", 30, 100), group("/a/y", 30, 100)].join(","),
@@ -132,9 +132,9 @@ fn what_cannot_be_given_is_refused_with_the_reason() {
         of(&group("/a", 0, 100), "linux-7.2"),
         of(&group("/a", 50, 100), "linux-6.1"),
     ];
-    let left = "groups ask for 100.0 % of each CPU, and 90.0 % is left to them beside the fair class's servers";
+    let left = "groups ask for 100.0 % of each CPU, and 95.0 % is left to them beside the fair class's servers";
     let wanted = [
-        left.replace("100.0", "95.0"),
+        left.replace("100.0", "96.0"),
         left.into(),
         "the groups below it have 60.0 % of each CPU for real-time tasks, and it has 50.0 %".into(),
         "SCHED_FIFO is refused: its group `/a` has `rt_runtime_us` 0".into(),
@@ -145,8 +145,12 @@ fn what_cannot_be_given_is_refused_with_the_reason() {
         assert!(found.contains(&wanted) && found.contains("`/a`"), "{found}");
     }
     // All of what the fair class's servers leave.
-    assert!(try_run(2, &group("/a", 899, 1000), &spin, "linux-7.2", 100).is_ok());
-    let whole = "linux-7.2+sched_rt_runtime_us=1000000+fair_server_runtime_ns=0";
+    assert!(try_run(2, &group("/a", 949, 1000), &spin, "linux-7.2", 100).is_ok());
+    // As it was before 7.2: 95 − 5 %.
+    let before = "linux-7.2+sched_rt_runtime_us=950000";
+    assert!(of(&group("/a", 950, 1000), before).contains("and 90.0 % is left to them"));
+    assert!(try_run(2, &group("/a", 899, 1000), &spin, before, 100).is_ok());
+    let whole = "linux-7.2+fair_server_runtime_ns=0";
     assert!(try_run(2, &group("/a", 1000, 1000), &spin, whole, 100).is_ok());
     // Without the series it is a group like any other.
     assert!(try_run(2, &group("/a", 0, 100), &spin, "linux-6.1+rt_group_sched=off", 100).is_ok());
@@ -162,13 +166,13 @@ fn deadline_tasks_have_what_groups_leave() {
         );
         try_run(1, &group("/a", 40, 100), &tasks, "linux-7.2", 1000)
     };
-    // 95 − 5 − 40 %.
-    let runs = dl(49).unwrap_or_else(|e| panic!("{e}"));
+    // 100 − 5 − 40 %: from 7.2 on the default of `sched_rt_runtime_us` is all of the period.
+    let runs = dl(54).unwrap_or_else(|e| panic!("{e}"));
     // (It becomes a deadline task when it first runs, and that is behind the group's first 40 ms.)
     let of = |comm: &str| runs.ran(comm, 100, 1000) / 1_000_000;
-    assert!(of("t").abs_diff(360) <= 5 && of("dl").abs_diff(441) <= 5, "{} {}", of("t"), of("dl"));
-    let error = dl(51).err().expect("too much");
-    assert!(error.contains("50 % of one is left to reserve"), "{error}");
+    assert!(of("t").abs_diff(360) <= 5 && of("dl").abs_diff(486) <= 5, "{} {}", of("t"), of("dl"));
+    let error = dl(56).err().expect("too much");
+    assert!(error.contains("55 % of one is left to reserve"), "{error}");
 }
 
 #[test]

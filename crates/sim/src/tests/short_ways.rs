@@ -114,14 +114,20 @@ fn whoever_asks_has_both_ways_run() {
 fn where_the_ways_part_is_told() {
     let e = on("m1", Workload::load("rampup").expect("built in"), &[], 100);
     let events = Cell::new(0);
+    Simulator
+        .run(&e, &mut Bent { sink: &mut Bytes::default(), from: None, events: &events })
+        .expect("it runs");
+    // In the middle of the run.
+    let at = events.get() / 2;
+    assert!(at > 0, "something happens");
     let run = |sink: &mut dyn TraceSink, closed: bool| {
-        let mut bent = Bent { sink, from: closed.then_some(1000), events: &events };
+        let mut bent = Bent { sink, from: closed.then_some(at), events: &events };
         events.set(0);
         Simulator.run(&e, &mut bent)
     };
     let said = both_ways(&mut Bytes::default(), run).expect_err("they differ");
     let RunError::Failed(said) = said else { panic!("{said:?}") };
-    assert!(said.contains("event 1000 is Phase") && said.contains("with them"), "{said}");
+    assert!(said.contains(&format!("event {at} is Phase")) && said.contains("with them"), "{said}");
 }
 
 /// Somebody between a run and who listens to it, who changes one event.

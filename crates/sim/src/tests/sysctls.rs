@@ -132,8 +132,9 @@ fn what_the_kernel_refuses_is_refused() {
         "{e}"
     );
     let e = of("sched_rt_period_us=900000").expect_err("less than the default runtime");
+    // That of 7.2 and later; 950000 before.
     assert!(
-        e.ends_with("`sched_rt_runtime_us` is 950000, more than `sched_rt_period_us`, 900000"),
+        e.ends_with("`sched_rt_runtime_us` is 1000000, more than `sched_rt_period_us`, 900000"),
         "{e}"
     );
     of("sched_rt_period_us=900000+sched_rt_runtime_us=-1").expect("no limit");

@@ -59,7 +59,7 @@ impl User {
         }
         let mut given = Given::default();
         for free in all().filter(|t| !stuck.contains(t) && !gone(*t)) {
-            given.by(self.ahead(free, workload));
+            given.add_all(self.ahead(free, workload));
         }
         loop {
             let freed = |task: &TaskId| match self.together.sync.wait_of(*task).0 {
@@ -90,7 +90,7 @@ impl User {
             }
             for task in free {
                 stuck.remove(&task);
-                given.by(self.ahead(task, workload));
+                given.add_all(self.ahead(task, workload));
             }
         }
     }
@@ -146,7 +146,7 @@ impl User {
 struct Given(BTreeMap<Gift, usize>);
 
 impl Given {
-    fn by(&mut self, events: Vec<Event>) {
+    fn add_all(&mut self, events: Vec<Event>) {
         let gift = |event: Event| match event {
             Event::Signal(cond) | Event::Broadcast(cond) => Some(Gift::Signal(cond)),
             Event::SemPost(index) => Some(Gift::Post(index)),

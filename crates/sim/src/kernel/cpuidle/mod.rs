@@ -68,7 +68,7 @@ pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: MAX_CSTATE,
         doc: "so many idle states at most, one that polls not counted (also processor.max_cstate)",
-        unit: "",
+        unit: "states",
         range: Range::Int(1, CPUIDLE_STATE_MAX as i64),
         default: Default::Unset,
         home: Home::Boot("intel_idle.max_cstate="),
