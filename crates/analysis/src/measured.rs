@@ -71,16 +71,21 @@ impl Measured {
         self.difference_in(other, m, Family::ONE)
     }
 
-    /// As [`difference`](Self::difference), and also of pairs in which `other` alone is a lower bound and is no less even so:
-    /// what it has more is at least that, however long it would have gone on.
+    /// Computes the difference as [`difference`](Self::difference) does, and takes in the pairs in which `other` alone is a
+    /// lower bound if it is no less in any of them: what it has more is at least that, however long it would have gone on.
+    /// Where it is less in one of them nobody knows which way that pair goes, and to take in the others alone would choose by
+    /// the result.
     pub fn difference_to_bounds(&self, other: &Measured, m: usize) -> Option<Difference> {
         let (own, others) = (&self.metrics.get(m)?.2, &other.metrics.get(m)?.2);
-        let pair = |(at, (a, b)): (usize, (&Option<f64>, &Option<f64>))| {
-            let (own, of_other) = (self.is_bound(m, at), other.is_bound(m, at));
-            let (a, b) = ((*a)?, (*b)?);
-            Some(a - b).filter(|less| own == of_other || (of_other && *less <= 0.0))
-        };
-        let all: Vec<Option<f64>> = own.iter().zip(others).enumerate().map(pair).collect();
+        let pairs = || (0..own.len().min(others.len())).map(|at| (at, own[at], others[at]));
+        let alone = |at: usize| other.is_bound(m, at) && !self.is_bound(m, at);
+        let more = |(at, a, b): (usize, Option<f64>, Option<f64>)| alone(at) && a > b;
+        if pairs().any(more) {
+            return self.difference(other, m);
+        }
+        let known = |at: usize| self.is_bound(m, at) == other.is_bound(m, at) || alone(at);
+        let all: Vec<Option<f64>> =
+            pairs().map(|(at, a, b)| Some(a? - b?).filter(|_| known(at))).collect();
         let left_out = all.iter().filter(|pair| pair.is_none()).count() as u32;
         Difference::of(all.into_iter().flatten(), left_out, Family::ONE)
     }

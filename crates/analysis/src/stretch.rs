@@ -91,6 +91,13 @@ impl Watch {
         }
     }
 
+    /// Counts `ns` at `speed` under `key` as run without getting on.
+    pub(crate) fn stolen(&mut self, key: u32, ns: u64, speed: u64) {
+        if self.seen == Seen::Begun {
+            self.figures.stolen(key, ns, speed);
+        }
+    }
+
     /// It woke up at `at`.
     pub(crate) fn wakes(&mut self, now: u64, at: Position) {
         let from = self.of.from;

@@ -229,6 +229,9 @@ impl Task {
     pub(crate) fn stolen(&mut self, key: u32, ns: u64, speed: u64) {
         self.longer += u128::from(ns) * u128::from(speed);
         self.present.stolen(key, ns, speed);
+        if let Some(watch) = &mut self.watch {
+            watch.stolen(key, ns, speed);
+        }
     }
 
     /// How long its present activation has taken; `None`: it is not awake.

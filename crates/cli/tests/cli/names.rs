@@ -7,7 +7,7 @@ use crate::{prints, risetime_in, scratch};
 fn a_large_machine_names_the_cpus_that_a_row_stands_for() {
     let page = prints(&["run", "phone", "--platform", "server64", "--seconds", "0.5", "--full"]);
     assert!(page.contains("\n  CPU0-63 MHz "), "{page}");
-    assert!(page.contains(" ui CPU0-63 Frequency residency (ms) "), "{page}");
+    assert!(page.contains(" render CPU0-63 Frequency residency (ms) "), "{page}");
     let alone = page.lines().find(|l| l.contains("CPU0 ") && !l.contains(" Frequency (MHz)"));
     assert_eq!(alone, None, "{page}");
     let twice = ["--platform", "server64", "--policy", "linux-6.12", "--policy", "mainline"];

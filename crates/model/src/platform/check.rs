@@ -36,7 +36,7 @@ impl Platform {
         if self.topology.smt() {
             all.push(format!(
                 "cores have several threads: beside a busy one a thread works at {SMT_SPEED_DEFAULT} of 1024, an estimate \
-                 (--set {SMT_SPEED}=N), and what an OPP or an idle state takes is the core's, not each thread's"
+                 (--set {SMT_SPEED}=N), and the power of an OPP or an idle state is the core's, not each thread's"
             ));
         }
         let has_idle = self.domains.iter().any(|d| !d.idle.is_empty());
