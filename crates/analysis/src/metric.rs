@@ -258,7 +258,8 @@ fn percentiles(of: &str, p: Option<&Percentiles>, unit: Unit) -> Vec<(String, Fi
 
 /// By name, also where no activation was over by the run's end.
 fn of_latency(l: Option<&Latency>) -> Vec<(String, Figure)> {
-    let figures: [(&str, fn(&Latency) -> f64); 5] = [
+    type Of = fn(&Latency) -> f64;
+    let figures: [(&str, Of); 5] = [
         ("p50", |l| l.p50_ms),
         ("p90", |l| l.p90_ms),
         ("p99", |l| l.p99_ms),

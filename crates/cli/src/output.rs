@@ -184,7 +184,7 @@ pub(crate) fn distinct(matches: &ArgMatches) -> Result<(), Failure> {
         }
         all.push((id, path, place));
     }
-    for id in own().filter(|id| written(*id).is_empty()) {
+    for id in own().filter(|id| written(id).is_empty()) {
         let given = matches.try_get_raw(id).ok().flatten();
         for word in given.into_iter().flatten().map(Path::new) {
             let read = Place::of(word).filter(|place| matches!(place, Place::There(..)));

@@ -153,7 +153,7 @@ fn why(of: &Asked<'_>, run: Option<&RunResult>) -> Vec<String> {
     if args.backend != args::Backend::Sim {
         return Vec::new();
     }
-    let own = |j: &&Jobs| j.tasks.iter().any(|name| *name == task.comm);
+    let own = |j: &&Jobs| j.tasks.contains(&task.comm);
     let job = run.jobs.iter().filter(|j| j.declared).find(own).map(|j| j.name.as_str());
     let (name, over) = match job {
         Some(job) => (job, " --over worst"),

@@ -143,6 +143,9 @@ struct Planner<'a> {
     missing: Vec<NoRoom>,
 }
 
+/// Asks whether tasks fit on a CPU, crowded or not.
+type Fits<'f, P> = &'f dyn Fn(&P, &[usize], usize, bool) -> Result<Proof, String>;
+
 impl<'a> Planner<'a> {
     fn new(needs: &'a Needs, platform: &Platform, m: &'a Machine, rules: Rules) -> Planner<'a> {
         let need = |t: &Need, d: &Domain| {
@@ -242,10 +245,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Puts all that are to be guaranteed somewhere, the largest first; whether all have a place.
-    fn place(
-        &mut self,
-        fits: &dyn Fn(&Self, &[usize], usize, bool) -> Result<Proof, String>,
-    ) -> bool {
+    fn place(&mut self, fits: Fits<'_, Self>) -> bool {
         let best = |i: usize| {
             (0..self.m.cpus.len()).filter_map(|c| self.need(i, c)).min_by_key(|n| n.work)
         };

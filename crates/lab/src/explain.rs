@@ -230,7 +230,7 @@ impl<'a> Question<'a> {
         // Each costs nothing where it is alone; if they do together, they are limits after all.
         if self.helps.len() > 1 {
             let helps = |c: &Cause| self.helps.iter().any(|(helping, _)| helping == c);
-            let others = self.causes.iter().enumerate().filter(|(_, c)| !helps(*c));
+            let others = self.causes.iter().enumerate().filter(|(_, c)| !helps(c));
             let set = others.fold(0_usize, |set, (bit, _)| set | (1 << bit));
             if self.without(set)? - none > NONE {
                 let all = self.causes.iter().copied();

@@ -24,6 +24,9 @@ use risetime_trace::RunError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Solves one of several problems within an effort.
+type Solver<'a, E> = &'a mut dyn FnMut(&[Problem], Objective, Effort<'_>) -> Result<Answer, E>;
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Graphs {
@@ -86,7 +89,7 @@ pub fn optimised<E: From<RunError>>(
     dags: &Dags,
     platform: &Arc<Platform>,
     asked: &Graphs,
-    solver: &mut dyn FnMut(&[Problem], Objective, Effort<'_>) -> Result<Answer, E>,
+    solver: Solver<'_, E>,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Optimised, E> {
@@ -144,7 +147,7 @@ pub fn optimised<E: From<RunError>>(
 fn searched<E>(
     problem: &Problem,
     asked: &Graphs,
-    solver: &mut dyn FnMut(&[Problem], Objective, Effort<'_>) -> Result<Answer, E>,
+    solver: Solver<'_, E>,
     effort: Effort<'_>,
 ) -> Result<(Problem, Answer), E> {
     let orders: &[bool] = match asked.real_time_first {

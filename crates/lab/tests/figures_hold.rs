@@ -186,7 +186,6 @@ fn throttled_time_is_the_kernels() {
             [("governor", Value::Name("performance".into())), ("noise", Value::Name(noise.into()))];
         let e = of("laptop4", quota, policy, &set, 1500);
         let mut all: Vec<f64> = phase_spans(e.platform.tick(), 7)
-            .into_iter()
             .map(|by| result(&e.later(by)).quotas[0].throttled_ms)
             .collect();
         all.sort_by(f64::total_cmp);

@@ -127,9 +127,9 @@ pub fn beside(p: &Problem, d: &Deployment, runs: Runs, busy: bool) -> String {
         }
         for cpu in p.cpus.iter().map(|c| c.id.0) {
             let name = text(&format!("{name}{cpu}"));
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "    ,{name}: {{ \"cpus\": [{cpu}], \"loop\": -1, \"run\": 100000 }}\n"
+                "    ,{name}: {{ \"cpus\": [{cpu}], \"loop\": -1, \"run\": 100000 }}"
             );
         }
     }

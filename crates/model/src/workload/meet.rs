@@ -156,7 +156,7 @@ impl Workload {
 
 /// With the name that is meant, if one of `others` is near.
 fn hinted(e: InputError, name: &str, others: &[&str]) -> InputError {
-    let near = nearest(name, others).or_else(|| match others {
+    let near = nearest(name, others).or(match others {
         [only] => Some(*only),
         _ => None,
     });
