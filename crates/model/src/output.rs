@@ -126,7 +126,11 @@ impl Scratch {
         remove_leftovers(base, &prefix, "");
         let make = |path: &Path| {
             DirBuilder::new().mode(0o700).create(path)?;
-            File::open(path)
+            // Who looks for leftovers may have found it first: then another name is tried.
+            File::open(path).map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => io::Error::from(io::ErrorKind::AlreadyExists),
+                _ => e,
+            })
         };
         Own::new(base, &prefix, "", make).map(Scratch)
     }
