@@ -133,7 +133,7 @@ struct Run<'a> {
     lead: Option<(usize, usize)>,
     /// Who is to lead, if somebody is.
     about: Option<String>,
-    /// Those whose curves are kept, as they may be the one to lead.
+    /// The tasks whose curves are kept, as one of them may be the one to lead.
     drawn: Vec<usize>,
     unknown_cpus: u64,
     /// What begins before is not counted, of jobs, activations and wakeups; and whether it is past.

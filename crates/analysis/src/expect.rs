@@ -67,7 +67,7 @@ impl Expectation {
         Expectation::parse_at(text, "--expect")
     }
 
-    /// The same, asked for at `place`.
+    /// The figure of that name, asked for at `place`.
     ///
     /// Errors: as there.
     pub fn parse_at(text: &str, place: &'static str) -> Result<Expectation, InputError> {

@@ -119,7 +119,7 @@ impl Sums {
         }
     }
 
-    /// It ran so many ns there without getting on.
+    /// Counts `ns` run under `key` without getting on.
     pub(crate) fn stolen(&mut self, key: u32, ns: u64) {
         self.stolen.add(key, ns);
     }
@@ -187,7 +187,7 @@ pub(crate) struct Piece {
     pub(crate) most: Most,
     /// What waiting is lost in.
     pub(crate) waits: State,
-    /// It is a deadline task.
+    /// Whether the task has a reservation (SCHED_DEADLINE).
     pub(crate) reserved: bool,
     pub(crate) tick: u64,
 }

@@ -69,7 +69,7 @@ pub struct Release {
 pub struct Taken {
     /// From each start phase; `None`: never.
     pub values: Vec<Option<f64>>,
-    /// Their median and spread.
+    /// Median and spread of the values.
     pub spread: Spread,
 }
 

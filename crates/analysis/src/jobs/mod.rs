@@ -187,7 +187,7 @@ struct Named {
     energy: Energy,
     /// How much longer those that are done took than at full speed.
     longer: Signed,
-    /// Its streams so far.
+    /// The streams of the run so far.
     streams: Vec<usize>,
     /// Which were done, and their responses in ns, if somebody asks.
     listed: Option<Vec<(Piece, u64)>>,
