@@ -389,8 +389,9 @@ impl<'a> Run<'a> {
         if let Some(about) = &self.about {
             return is_called(comm, about) && self.drawn.len() < DRAWN;
         }
-        // Of a name only the first may: those of one name are in one group.
-        let first = || self.tasks.iter().all(|t| group_name(&t.comm) != group_name(comm));
+        // Of a name only the first may: those of one name are in one group. While there is room each first one is drawn.
+        let is_first = |index: &usize| group_name(&self.tasks[*index].comm) != group_name(comm);
+        let first = || self.drawn.iter().all(is_first);
         match self.lead {
             Some((lead, _)) => lead == self.tasks.len(),
             None => self.drawn.len() < DRAWN && first(),

@@ -16,7 +16,7 @@ use risetime_deploy::server::server;
 use risetime_deploy::written::workload;
 use risetime_deploy::{Drawn, Fit, Periods, SetDrawn, Utilisations, draw_set, sliced};
 use risetime_kernel::units::Span;
-use risetime_lab::deploy::{Asked, instead, plan_tried};
+use risetime_lab::deploy::{Asked, instead, plan_tried, set_of};
 use risetime_lab::{Answer, Graphs, Optimised};
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
 use risetime_model::{Dags, InputError, Needs, Platform, Workload, library};
@@ -210,8 +210,8 @@ fn planned(args: &asked::Plan) -> Result<ExitCode, Failure> {
     }
     drop(bar);
     if let (Some(path), Ok(plan)) = (&args.workload, &tried.plan) {
-        let set: String =
-            args.set.iter().map(|(key, value)| format!(" --set {key}={value}")).collect();
+        let set = set_of(plan, &asked);
+        let set: String = set.iter().map(|(key, value)| format!(" --set {key}={value}")).collect();
         let policy = match args.policy.as_str() {
             "mainline" => String::new(),
             name => format!(" --policy {name}"),

@@ -7,10 +7,10 @@
 //!               a deadline is so much earlier
 //! ```
 //!
-//! Frequencies. Under FIFO the highest is asked for when a task wakes; it is there after the rate limit, a tick and a change. Under
-//! SCHED_DEADLINE schedutil gives at least the bandwidth of the active reservations, after a change: either all budgets, each with
-//! what it may lose in a change, fit (GRUB-PA: Scordino, Abeni and Lelli 2018), or the work fits at the lowest speed that a budget
-//! asks for.
+//! Frequencies. Under FIFO the lowest that there may be counts: schedutil wants the highest where a task wakes, but within its rate
+//! limit it takes no note of that, and alone on its CPUs nobody asks it again before the task sleeps. Under SCHED_DEADLINE it gives
+//! at least the bandwidth of the active reservations, after a change: either all budgets, each with what it may lose in a change, fit
+//! (GRUB-PA: Scordino, Abeni and Lelli 2018), or the work fits at the lowest speed that a budget asks for.
 //!
 //! The kernel charges a budget by the frequency at which it looks, at each tick. Of a rise in between, slow work is charged as if it had
 //! been fast:
@@ -25,7 +25,7 @@
 
 use crate::Load;
 use crate::admit::{self, Answer, Scheduler, Test};
-use risetime_kernel::units::{Capacity, CpuId, Span};
+use risetime_kernel::units::{Capacity, CpuId, KHz, Span};
 use std::cmp::Reverse;
 
 /// A machine, as the analysis has it.
@@ -60,12 +60,10 @@ pub struct Cpu {
     pub domain: usize,
     /// Of which the kernel's admission goes by.
     pub capacity: Capacity,
-    /// Its speeds, of 1024, ascending; not empty.
-    pub speeds: Vec<Capacity>,
+    /// Its frequencies and how fast it is there, of 1024, ascending; not empty.
+    pub speeds: Vec<(KHz, Capacity)>,
     /// From a decision to a frequency.
     pub change: Span,
-    /// How long a decision may be put off that no deadline task's bandwidth asks for.
-    pub rate_limit: Span,
     /// Its speed is at least the bandwidth of active deadline tasks.
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
@@ -87,17 +85,15 @@ pub struct Need {
     pub deadline: u64,
 }
 
-/// A reservation, in ns.
+/// A reservation, in ns, due within its period: the deadline of its task. A task that wakes after the deadline of its reservation and
+/// before the next period is throttled until then (`dl_check_constrained_dl`), so with a longer period it would be late again and
+/// again, by up to the difference, wherever in its period it was when it asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Of a CPU of capacity 1024 at its highest frequency.
     pub runtime: u64,
-    /// From a wakeup.
-    pub deadline: u64,
-    /// Of the reservation.
+    /// And deadline.
     pub period: u64,
-    /// What of the runtime a job is charged where the frequency stays as it is.
-    pub least: u64,
 }
 
 /// What is said of the tasks of one CPU.
@@ -109,18 +105,12 @@ pub struct Proof {
     pub reason: String,
     /// Reservations, in the order of the tasks; empty under fixed priorities.
     pub budgets: Vec<Budget>,
-    /// How much of what rises of the frequency may cost at worst budgets have room for, in %; 100: they last whatever it does.
-    pub lasts_percent: u64,
     /// The fair server may run in place of them.
     pub served: bool,
 }
 
 /// So much more than it needs a budget is, in 1/100, where there is room.
 const MARGIN: u64 = 5;
-/// In %.
-const ALL: u64 = 100;
-/// Where the rate limit holds a rise back up to the next tick: that part of one is counted where all of it is too much.
-const HELD: u64 = 4;
 
 impl Machine {
     /// What deadline tasks may reserve on that CPU, 2²⁰ = a CPU of capacity 1024 (`__dl_overflow`). Rounding: down.
@@ -144,6 +134,15 @@ impl Machine {
             rt_limit: None,
             ..self.clone()
         }
+    }
+
+    /// The same machine where the frequency of a domain is never below `floor`.
+    pub(crate) fn at_least(&self, domain: usize, floor: KHz) -> Machine {
+        let mut m = self.clone();
+        for cpu in m.cpus.iter_mut().filter(|c| c.domain == domain) {
+            cpu.speeds.retain(|(freq, _)| *freq >= floor);
+        }
+        m
     }
 
     /// What `tasks` reserve on that CPU, as far as the kernel admits it; `None`: not even the least.
@@ -175,16 +174,15 @@ impl Machine {
 }
 
 impl Cpu {
+    /// Its speed at its highest frequency, of 1024.
+    pub(crate) fn fastest(&self) -> Capacity {
+        self.speeds.last().map_or(Capacity(0), |(_, speed)| *speed)
+    }
+
     /// The same CPU, always at its highest frequency and never idle.
     pub(crate) fn bare(&self) -> Cpu {
         let fastest = self.speeds.last().copied().into_iter().collect();
-        Cpu {
-            speeds: fastest,
-            change: Span(0),
-            rate_limit: Span(0),
-            idle: Vec::new(),
-            ..self.clone()
-        }
+        Cpu { speeds: fastest, change: Span(0), idle: Vec::new(), ..self.clone() }
     }
 }
 
@@ -234,8 +232,8 @@ impl<'a> On<'a> {
             m,
             cpu,
             tasks,
-            slowest: cpu.speeds.first().map_or(1, |s| s.0.max(1)),
-            fastest: cpu.speeds.last().map_or(1, |s| s.0.max(1)),
+            slowest: cpu.speeds.first().map_or(1, |(_, speed)| speed.0.max(1)),
+            fastest: cpu.fastest().0.max(1),
             left: 1_000_000u64.saturating_sub(taken + noise),
             once,
             exit: exits.map(|(_, exit)| exit.0).max().unwrap_or(0),
@@ -290,26 +288,12 @@ impl<'a> On<'a> {
 
     // ------------------------------------------------------------------ fixed priorities
 
-    /// With all that may pass until the highest frequency is there; else with a part of a tick, which is no proof of its own.
+    /// At the lowest frequency that there may be.
     fn fixed(&self, keys: &[u64], crowded: bool) -> Result<Proof, String> {
-        let soon = self.cpu.rate_limit.0 + self.cpu.change.0;
-        let whole = self.fixed_after(keys, soon + self.m.tick.0, crowded);
-        if whole.is_ok() || !self.varies() {
-            return whole;
-        }
-        match self.fixed_after(keys, soon + self.m.tick.0 / HELD, crowded) {
-            Ok(proof) => Ok(Proof { lasts_percent: ALL / HELD, ..proof }),
-            Err(_) => whole,
-        }
-    }
-
-    /// The highest frequency is there `late` ns after a wakeup; or the CPU stays at its lowest: whichever is better for a task.
-    fn fixed_after(&self, keys: &[u64], late: u64, crowded: bool) -> Result<Proof, String> {
         let early = self.once + self.exit;
-        let lost = scaled(late, self.fastest - self.slowest, self.fastest);
-        let fast = self.loads(self.fastest);
+        let loads = self.loads(self.slowest);
         if let Some((runtime, period)) = self.m.rt_limit {
-            let busy: u64 = self.loads(self.slowest).iter().map(|l| within(l, period.0)).sum();
+            let busy: u64 = loads.iter().map(|l| within(l, period.0)).sum();
             let allowed = runtime.0.saturating_sub(self.m.tick.0);
             if crowded || busy > allowed {
                 return Err(format!(
@@ -319,20 +303,15 @@ impl<'a> On<'a> {
                 ));
             }
         }
-        let (mut slack, mut served) = (u64::MAX, false);
+        let server = self.server(&loads, crowded);
+        let mut slack = u64::MAX;
         for (i, task) in self.tasks.iter().enumerate() {
-            let at = |loads: &[Load], late: u64| {
-                let server = self.server(loads, crowded);
-                let ahead = (0..loads.len()).filter(|j| *j != i && keys[*j] <= keys[i]);
-                let before: Vec<Load> = ahead.map(|j| loads[j]).chain(server).collect();
-                let response = admit::response_among(loads[i], &before, self.m.timer.0);
-                let response = response.map(|r| r + u128::from(early + late));
-                (response.unwrap_or(u128::MAX), server.is_some())
-            };
-            let soon = at(&fast, lost);
-            let slow = at(&self.loads(self.slowest), 0);
-            let (response, own) = if slow.0 < soon.0 { slow } else { soon };
-            served |= own;
+            let ahead = (0..loads.len()).filter(|j| *j != i && keys[*j] <= keys[i]);
+            let before: Vec<Load> = ahead.map(|j| loads[j]).chain(server).collect();
+            // What is lost once counts within: while it passes, others come.
+            let own = Load { runtime: loads[i].runtime.saturating_add(early), ..loads[i] };
+            let response = admit::response_among(own, &before, self.m.timer.0);
+            let response = response.unwrap_or(u128::MAX);
             if response > task.deadline.into() {
                 let takes = match response {
                     u128::MAX => "may wait for ever behind those before it".to_string(),
@@ -346,17 +325,17 @@ impl<'a> On<'a> {
             }
             slack = slack.min(task.deadline - response as u64);
         }
-        let share = crate::Share::sum(fast.iter().map(Load::share)).as_f64();
+        let share = crate::Share::sum(loads.iter().map(Load::share)).as_f64();
         Ok(Proof {
             test: admit::response_time_test(),
             reason: format!(
-                "{:.1} %; every response is in time, the tightest by {} µs",
+                "{:.1} %{}; every response is in time, the tightest by {} µs",
                 100.0 * share,
+                self.at(self.slowest),
                 slack / 1000
             ),
             budgets: Vec::new(),
-            lasts_percent: ALL,
-            served,
+            served: server.is_some(),
         })
     }
 
@@ -367,15 +346,21 @@ impl<'a> On<'a> {
         let mut why = None;
         let mut most = 100;
         while let Some((budgets, lasts_percent, percent)) = self.budgets(most) {
+            if lasts_percent < 100 {
+                let short = || {
+                    format!(
+                        "budgets may end early: the kernel charges by the frequency at which it looks, and they have room for {lasts_percent} % of what a rise of it may cost"
+                    )
+                };
+                return Err(why.unwrap_or_else(short));
+            }
             let proven = self.edf_constant(&budgets, crowded);
             let proven = match proven {
                 Err(e) if self.varies() => self.edf_followed(&budgets, crowded).map_err(|_| e),
                 other => other,
             };
             match proven {
-                Ok((test, reason, served)) => {
-                    return Ok(Proof { test, reason, budgets, lasts_percent, served });
-                }
+                Ok((test, reason, served)) => return Ok(Proof { test, reason, budgets, served }),
                 Err(e) => why = why.or(Some(e)),
             }
             if percent == 0 {
@@ -388,7 +373,7 @@ impl<'a> On<'a> {
 
     /// That the kernel does not take as much as they need at least.
     fn refused(&self) -> String {
-        let needed = |t: &Need| bw(self.least(t), self.server_period(t));
+        let needed = |t: &Need| bw(self.least(t), t.deadline);
         format!(
             "they have to reserve {:.1} % of a CPU, and the kernel admits {:.1} %",
             self.tasks.iter().map(needed).sum::<u64>() as f64 / 10_485.76,
@@ -396,14 +381,14 @@ impl<'a> On<'a> {
         )
     }
 
-    /// A reservation's frequency follows runtime / period: one that is due earlier has its deadline as period.
-    fn server_period(&self, t: &Need) -> u64 {
-        if self.varies() && self.cpu.follows_deadlines { t.deadline } else { t.period }
-    }
-
     /// Whether the frequency may be another while a task runs.
     fn varies(&self) -> bool {
         self.slowest < self.fastest
+    }
+
+    /// Words for a speed, where there are several.
+    fn at(&self, speed: u64) -> String {
+        if self.varies() { format!(" at {speed} of 1024") } else { String::new() }
     }
 
     /// The speed that a reservation of that bandwidth asks for.
@@ -412,14 +397,14 @@ impl<'a> On<'a> {
             return self.slowest;
         }
         let asked = bandwidth >> 10;
-        self.cpu.speeds.iter().map(|s| s.0).find(|s| *s >= asked).unwrap_or(self.fastest)
+        self.cpu.speeds.iter().map(|s| s.1.0).find(|s| *s >= asked).unwrap_or(self.fastest)
     }
 
     /// What each reserves with up to `highest` % of what may be charged beyond its work, how much of that it is at worst, and how
     /// many % were tried; `None`: the kernel does not take as much as they need at least.
     fn budgets(&self, highest: u64) -> Option<(Vec<Budget>, u64, u64)> {
         let room = self.m.room(self.cpu);
-        let periods: Vec<u64> = self.tasks.iter().map(|t| self.server_period(t)).collect();
+        let periods: Vec<u64> = self.tasks.iter().map(|t| t.deadline).collect();
         let least: Vec<u64> = self.tasks.iter().map(|t| self.least(t)).collect();
         let most: Vec<u64> = self
             .tasks
@@ -450,17 +435,12 @@ impl<'a> On<'a> {
                 .min(self.charged(least[i], bw(runtimes[i], periods[i])));
             let more = needed.saturating_sub(least[i]);
             match (runtimes[i] - least[i]).checked_mul(100) {
-                Some(has) if more > 0 => (has / more).min(ALL),
-                _ => ALL,
+                Some(has) if more > 0 => (has / more).min(100),
+                _ => 100,
             }
         });
-        let lasts = lasts.min().unwrap_or(ALL);
-        let budget = |i: usize| Budget {
-            runtime: runtimes[i],
-            deadline: self.tasks[i].deadline,
-            period: periods[i],
-            least: least[i].min(runtimes[i]),
-        };
+        let lasts = lasts.min().unwrap_or(100);
+        let budget = |i: usize| Budget { runtime: runtimes[i], period: periods[i] };
         Some(((0..self.tasks.len()).map(budget).collect(), lasts, percent))
     }
 
@@ -496,7 +476,7 @@ impl<'a> On<'a> {
             return least;
         }
         // A larger reservation asks for a higher frequency, at which rises cost less.
-        let below = [0].into_iter().chain(self.cpu.speeds.iter().map(|s| s.0));
+        let below = [0].into_iter().chain(self.cpu.speeds.iter().map(|s| s.1.0));
         let at = below.map(|speed| {
             let asks = scaled((speed + 1) << 10, period, 1 << 20);
             let asks = if speed == 0 { 0 } else { asks };
@@ -518,11 +498,7 @@ impl<'a> On<'a> {
         let server = self.server(&loads, crowded);
         loads.extend(server);
         let (test, reason) = admitted(&loads)?;
-        let speed = match self.varies() {
-            true => format!(" at {floor} of 1024"),
-            false => String::new(),
-        };
-        Ok((test, format!("{reason}{speed}"), server.is_some()))
+        Ok((test, format!("{reason}{}", self.at(floor)), server.is_some()))
     }
 
     /// All budgets fit, each with what its wakeup loses until the frequency follows.

@@ -21,7 +21,7 @@
 use crate::admit::Scheduler;
 use crate::machine::{self, Budget, Machine, Proof};
 use crate::{Fit, Load, Share, Task};
-use risetime_kernel::units::{Capacity, CpuId, Span};
+use risetime_kernel::units::{Capacity, CpuId, KHz, Span};
 use risetime_model::Platform;
 use risetime_model::needs::{Need, Needs, What};
 use risetime_model::platform::Domain;
@@ -88,6 +88,15 @@ pub struct Plan {
     pub ordinary: Vec<CpuId>,
     /// CPUs whose tasks are in time only if those of unknown length there leave ordinary tasks what the kernel would take for them.
     pub trusting: Vec<CpuId>,
+    /// Policies, by their first CPU, whose frequency has to stay at that or above (`scaling_min_freq`).
+    pub floors: Vec<(CpuId, KHz)>,
+}
+
+impl Plan {
+    /// Whether the tests admit every CPU of it.
+    pub fn proven(&self) -> bool {
+        self.used.iter().all(|u| u.proof.is_ok())
+    }
 }
 
 /// A task without one.
@@ -106,10 +115,50 @@ const HIGHEST: u8 = 98;
 /// That of tasks of which a period alone is known: guaranteed ones have those above.
 const HIGHEST_OF_PERIODS: u8 = 48;
 
-/// Where all of `needs` go on `platform`, which is `machine`.
+/// Where all of `needs` go on `platform`, which is `machine`; where only that proves it, with the lowest frequencies that policies may
+/// have: the lowest with which it is proven.
 ///
 /// Errors: those that have no place, each with its reason; the others then have none either.
 pub fn plan(
+    needs: &Needs,
+    platform: &Platform,
+    machine: &Machine,
+    rules: Rules,
+) -> Result<Plan, Vec<NoRoom>> {
+    let own = placed(needs, platform, machine, rules)?;
+    if own.proven() {
+        return Ok(own);
+    }
+    // Of each domain a CPU, and its frequencies.
+    let domains: Vec<(CpuId, Vec<KHz>)> = (0..platform.domains.len())
+        .filter_map(|domain| machine.cpus.iter().find(|c| c.domain == domain))
+        .map(|c| (c.id, c.speeds.iter().map(|(freq, _)| *freq).collect()))
+        .collect();
+    let at = |floors: &[usize]| {
+        let each = domains.iter().zip(floors).enumerate();
+        let m = each.fold(machine.clone(), |m, (d, ((_, freqs), at))| m.at_least(d, freqs[*at]));
+        placed(needs, platform, &m, rules).ok().filter(Plan::proven)
+    };
+    let mut floors: Vec<usize> = domains.iter().map(|(_, freqs)| freqs.len() - 1).collect();
+    let Some(mut best) = at(&floors) else { return Ok(own) };
+    for domain in 0..domains.len() {
+        let mut low = 0;
+        while low < floors[domain] {
+            let mut lower = floors.clone();
+            lower[domain] = (low + floors[domain]) / 2;
+            match at(&lower) {
+                Some(found) => (best, floors) = (found, lower),
+                None => low = lower[domain] + 1,
+            }
+        }
+    }
+    let needed = domains.iter().zip(&floors).filter(|(_, at)| **at > 0);
+    let floors = needed.map(|((cpu, freqs), at)| (*cpu, freqs[*at])).collect();
+    Ok(Plan { floors, ..best })
+}
+
+/// Where all go on a machine as it is.
+fn placed(
     needs: &Needs,
     platform: &Platform,
     machine: &Machine,
@@ -175,7 +224,7 @@ impl<'a> Planner<'a> {
     fn clear(&mut self) {
         self.cpu_of = vec![None; self.needs.tasks.len()];
         self.members.iter_mut().for_each(Vec::clear);
-        let speed = |cpu: &machine::Cpu| cpu.speeds.last().map_or(0.0, |s| s.0 as f64 / 1024.0);
+        let speed = |cpu: &machine::Cpu| cpu.fastest().0 as f64 / 1024.0;
         self.left = self.m.cpus.iter().map(speed).collect();
         self.missing.clear();
     }
@@ -385,7 +434,7 @@ impl<'a> Planner<'a> {
                 budgets[*task] = Some(*budget);
             }
             let taken: f64 = tasks.iter().map(|t| self.share(*t, cpu)).sum();
-            let fastest = self.m.cpus[cpu].speeds.last().map_or(1.0, |s| s.0 as f64 / 1024.0);
+            let fastest = self.m.cpus[cpu].fastest().0.max(1) as f64 / 1024.0;
             let unit = 100.0 / (1u64 << 20) as f64;
             let sum: u64 = own.iter().map(Budget::bandwidth).sum();
             let room = self.m.room(&self.m.cpus[cpu]);
@@ -400,7 +449,7 @@ impl<'a> Planner<'a> {
         }
         let planned = |(i, task): (usize, &Need)| {
             let attr = match budgets[i] {
-                Some(b) => Attr::Deadline(Span(b.runtime), Span(b.deadline), Span(b.period)),
+                Some(b) => Attr::Deadline(Span(b.runtime), Span(b.period), Span(b.period)),
                 None => Attr::Fifo(self.priority(i).or(self.asked(i))?),
             };
             let cpu = self.m.cpus[self.cpu_of[i]?].id;
@@ -418,7 +467,7 @@ impl<'a> Planner<'a> {
             ordinary.extend(partitions.last());
         }
         let trusting = cpus.filter(|c| self.trusting[*c]).map(|c| self.m.cpus[c].id).collect();
-        Ok(Plan { tasks, used, partitions, ordinary, trusting })
+        Ok(Plan { tasks, used, partitions, ordinary, trusting, floors: Vec::new() })
     }
 }
 
@@ -473,9 +522,8 @@ mod tests {
                 id,
                 domain,
                 capacity,
-                speeds: vec![capacity],
+                speeds: vec![(KHz(1_000_000), capacity)],
                 change: Span(0),
-                rate_limit: Span(0),
                 follows_deadlines: true,
                 invariant: true,
                 idle: Vec::new(),

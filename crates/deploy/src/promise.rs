@@ -21,8 +21,8 @@ pub struct Tried {
 impl Tried {
     /// Whether every task that says how long it takes is guaranteed.
     pub fn guaranteed(&self) -> bool {
-        let proven = |p: &Plan| p.used.iter().all(|u| u.proof.is_ok());
-        self.plan.as_ref().is_ok_and(proven) && self.promise.as_ref().is_none_or(Promise::kept)
+        self.plan.as_ref().is_ok_and(Plan::proven)
+            && self.promise.as_ref().is_none_or(Promise::kept)
     }
 
     /// Whether this task of a plan is: the tests admit all of its CPU, and it missed nothing.
@@ -103,8 +103,6 @@ pub enum Company {
     Alone,
     /// As [`Company::Busy`], and those of unknown length never sleep, but for those that are trusted.
     Crowded,
-    /// As [`Company::Alone`], with half of what budgets have beyond their least.
-    Halved,
 }
 
 impl Promise {

@@ -9,7 +9,6 @@
 //! First jobs come together, the shortest period after the start, so that no CPU idles longer before them than later; or, if they are to
 //! be spread, each after a part of its period that differs from task to task. CPUs with deadline tasks are exclusive cpusets (`partitions`).
 
-use crate::machine::Budget;
 use crate::optimise::quoted;
 use crate::plan::{Attr, Plan, Planned};
 use crate::promise::Company;
@@ -35,8 +34,7 @@ pub fn workload(
     for (i, (need, planned)) in needs.tasks.iter().zip(&plan.tasks).enumerate() {
         let first = spread.map_or(together_us(needs), |k| apart(need, i as u64, k).max(1));
         let endless = company == Company::Crowded && !plan.trusting.contains(&planned.cpu);
-        let attr = if company == Company::Halved { halved(planned, plan) } else { planned.attr };
-        let written = task(need, Planned { attr, ..planned.clone() }, endless, first);
+        let written = task(need, planned, endless, first);
         tasks.push(format!("    {}: {written}", quoted(&need.name)));
     }
     if matches!(company, Company::Busy | Company::Crowded) {
@@ -95,17 +93,7 @@ fn apart(need: &Need, task: u64, k: u64) -> u64 {
     period * (((task + 1) * 618 + k * 250 + task * k * 137) % 1000) / 1000
 }
 
-/// The reservation with half of what it has beyond its least. Rounding: up to whole µs.
-fn halved(planned: &Planned, plan: &Plan) -> Attr {
-    let budgets = plan.used.iter().filter(|u| u.cpu == planned.cpu).flat_map(|u| &u.budgets);
-    let Attr::Deadline(runtime, deadline, period) = planned.attr else { return planned.attr };
-    let own = |b: &&Budget| (b.runtime, b.deadline, b.period) == (runtime.0, deadline.0, period.0);
-    let least = budgets.filter(own).map(|b| b.least).max().unwrap_or(runtime.0);
-    let half = (least + (runtime.0 - least) / 2).div_ceil(1000) * 1000;
-    Attr::Deadline(Span(half.min(runtime.0)), deadline, period)
-}
-
-fn task(need: &Need, planned: Planned, endless: bool, first_us: u64) -> String {
+fn task(need: &Need, planned: &Planned, endless: bool, first_us: u64) -> String {
     let us = |span: Span| span.0 / 1000;
     let mut keys = match planned.attr {
         Attr::Deadline(r, d, p) => format!(

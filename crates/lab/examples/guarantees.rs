@@ -28,19 +28,7 @@ fn main() {
         [] => counts(),
         ["run", n] => run(n, None),
         ["run", n, seconds] => run(n, Some(seconds)),
-        ["show", seed] => {
-            let case = Case::of(seed.parse().expect("a number"));
-            let needs = case.needs(0);
-            println!(
-                "{} {} {} {:#?}",
-                case.platform,
-                case.asked.policy,
-                case.scheduler,
-                needs.tasks.iter().map(|t| (&t.name, t.what)).collect::<Vec<_>>()
-            );
-            println!("{:#?}", case.tried(&needs));
-            println!("{HEAD}\n{}", case.line());
-        }
+        ["show", seed] => show(&Case::of(seed.parse().expect("a number"))),
         _ => {
             eprintln!("guarantees [run FILES [SECONDS] | show SEED]");
             std::process::exit(2);
@@ -60,18 +48,68 @@ fn run(n: &str, seconds: Option<&str>) {
     if before.is_empty() {
         writeln!(out, "{HEAD}").expect("written");
     }
-    for seed in (0..n).filter(|seed| !done.contains(seed)) {
+    for (i, seed) in (0..n).filter(|seed| !done.contains(seed)).enumerate() {
         if limit.is_some_and(|limit| begun.elapsed() > limit) {
             break;
+        }
+        if i == 0 {
+            let of = |command: &str, args: &[&str]| {
+                let ran = std::process::Command::new(command).args(args).output();
+                ran.map(|r| String::from_utf8_lossy(&r.stdout).trim().to_string())
+                    .unwrap_or_default()
+            };
+            let commit = of("git", &["describe", "--always", "--dirty"]);
+            writeln!(out, "# {commit}, {}", of("date", &["+%F"])).expect("written");
         }
         writeln!(out, "{}", Case::of(seed).line()).expect("written");
     }
     counts();
 }
 
+/// A file, its plan CPU by CPU, and each run of it.
+fn show(case: &Case) {
+    let needs = case.needs(0);
+    let tried = case.tried(&needs);
+    let (platform, kernel) = (case.platform, &case.asked.policy);
+    println!("{}{platform} {kernel} {:?}", case.text(0), tried.rules.scheduler);
+    match &tried.plan {
+        Err(missing) => missing.iter().for_each(|m| println!("{}: {}", m.name, m.reason)),
+        Ok(plan) => {
+            for used in &plan.used {
+                let proof = used.proof.as_ref().map(|p| format!("{}: {}", p.test.name, p.reason));
+                println!(
+                    "{}: {:.1} %: {}",
+                    used.cpu,
+                    used.percent,
+                    proof.unwrap_or_else(|e| format!("not proven: {e}"))
+                );
+                for task in plan.tasks.iter().filter(|t| t.cpu == used.cpu) {
+                    let what = needs.tasks.iter().find(|n| n.name == task.name).map(|n| n.what);
+                    println!("  {} {:?}: {what:?}", task.name, task.attr);
+                }
+            }
+            println!("at least: {:?}", plan.floors);
+            let length = tried.promise.as_ref().map_or_else(Default::default, |p| p.length);
+            for (name, k, t) in case.runs_again(&needs, plan, length) {
+                println!(
+                    "again {name:?} {k}: {} due, {} missed, {:?}, least {:?}",
+                    t.due, t.missed, t.first, t.least
+                );
+            }
+        }
+    }
+    for t in tried.promise.iter().flat_map(|p| &p.trials) {
+        println!(
+            "{:?}: {} due, {} missed, {:?}, {:?}, least {:?}",
+            t.company, t.due, t.missed, t.refused, t.first, t.least
+        );
+    }
+    println!("{HEAD}\n{}", case.line());
+}
+
 fn counts() {
     let text = std::fs::read_to_string(record()).unwrap_or_default();
-    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split(',').collect()).collect();
+    let rows: Vec<Vec<&str>> = draw::rows(&text);
     let sum = |at: usize, of: &dyn Fn(&Vec<&str>) -> bool| -> u64 {
         rows.iter().filter(|r| of(r)).filter_map(|r| r[at].parse::<u64>().ok()).sum()
     };

@@ -14,11 +14,11 @@ use crate::run::run_listing;
 use risetime_analysis::{Burst, Lists, Migration, Missed, Options, RunResult};
 use risetime_deploy::admit::Scheduler;
 use risetime_deploy::machine::{Cpu, Machine};
-use risetime_deploy::plan::{Plan, Rules, Used, plan};
+use risetime_deploy::plan::{Plan, Rules, plan};
 use risetime_deploy::promise::{Company, Measured, Miss, Promise, Trial, Tried};
 use risetime_deploy::written::workload;
 use risetime_deploy::{Fit, written};
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::needs::{Needs, What};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
@@ -190,22 +190,7 @@ fn assumed_of(plan: &Plan) -> Vec<String> {
             names(*cpu)
         )
     });
-    let short = plan.used.iter().filter_map(|u| {
-        let percent = u.proof.as_ref().ok()?.lasts_percent;
-        if percent < 100 && u.budgets.is_empty() {
-            return Some(format!(
-                "the rate limit holds no rise of the frequency on {} back for more than a quarter of a tick",
-                u.cpu
-            ));
-        }
-        (percent < 100).then(|| {
-            format!(
-                "budgets on {} last: the kernel charges by the frequency at which it looks, and they have room for {percent} % of what rises of it cost at worst; tried with half of that",
-                u.cpu
-            )
-        })
-    });
-    trusted.chain(short).collect()
+    trusted.collect()
 }
 
 /// What a proof supposes of the machine.
@@ -300,7 +285,6 @@ fn machine(e: &Experiment, asked: &Asked) -> Result<Machine, InputError> {
             capacity: d.capacity,
             speeds: s.speeds.clone(),
             change: s.change,
-            rate_limit: s.rate_limit,
             follows_deadlines: s.follows_deadlines,
             invariant: s.invariant,
             idle: d.idle.iter().map(|i| (i.min_residency, i.exit_latency)).collect(),
@@ -350,17 +334,12 @@ fn promise(
 ) -> Result<Promise, RunError> {
     let length = length(needs);
     let unknown = plan.tasks.iter().any(|t| !t.wanted && !plan.trusting.contains(&t.cpu));
-    let lasts = |u: &Used| u.proof.as_ref().is_ok_and(|p| p.lasts_percent >= 100);
-    let spare = plan.used.iter().any(|u| !u.budgets.is_empty() && !lasts(u));
     let mut runs: Vec<(Company, u64)> = Vec::new();
     for company in [Company::Busy, Company::Alone] {
         runs.extend((0..=PHASES).map(|k| (company, k)));
     }
     if unknown {
         runs.extend((0..2).map(|k| (Company::Crowded, k)));
-    }
-    if spare {
-        runs.extend((0..=PHASES).map(|k| (Company::Halved, k)));
     }
     let one = |i: usize| {
         let (company, k) = runs[i];
@@ -413,7 +392,8 @@ pub fn trial(
     let spread = (k > 0).then_some(k);
     let text = workload(needs, plan, company, spread, &needs.name);
     let parsed = Arc::new(Workload::parse(&text, "plan")?.bind(platform)?);
-    let mut e = experiment(platform, parsed, asked)?;
+    let asked = Asked { set: set_of(plan, asked), ..asked.clone() };
+    let mut e = experiment(platform, parsed, &asked)?;
     e.duration = written::begun(needs) + length;
     let e = e.later(phase_span(platform.tick(), k as u32));
     let mut lists = FirstMiss { wanted: wanted(plan), first: None };
@@ -434,6 +414,16 @@ pub fn trial(
     }
     trial.first = lists.first;
     Ok(trial)
+}
+
+/// What a plan is run with: what was asked for, and the lowest frequencies that it needs.
+pub fn set_of(plan: &Plan, asked: &Asked) -> Vec<(String, Value)> {
+    let floor = |(cpu, freq): &(CpuId, KHz)| {
+        (format!("scaling_min_freq.policy{}", cpu.0), Value::Int(freq.0 as i64))
+    };
+    let floors: Vec<(String, Value)> = plan.floors.iter().map(floor).collect();
+    let others = asked.set.iter().filter(|(key, _)| floors.iter().all(|(own, _)| own != key));
+    others.cloned().chain(floors.clone()).collect()
 }
 
 fn wanted(plan: &Plan) -> Vec<String> {

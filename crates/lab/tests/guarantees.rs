@@ -16,19 +16,25 @@ use std::sync::Arc;
 
 const RECORD: &str = include_str!("guarantees/record.csv");
 
-/// Of the plans called guaranteed none missed a deadline in runs that it had not seen.
+/// Of the plans called guaranteed none missed a deadline in runs that it had not seen; no proof was contradicted by a run; and of the
+/// files that keep with 10 % more runtime at least 90 % are guaranteed.
 #[test]
 fn the_record_keeps_what_it_says() {
-    let mut lines = RECORD.lines();
-    assert_eq!(lines.next(), Some(draw::HEAD));
+    let head = RECORD.lines().next();
+    assert_eq!(head, Some(draw::HEAD));
     let at = |name: &str| draw::HEAD.split(',').position(|n| n == name).expect("a column");
-    let (guaranteed, missed) = (at("guaranteed"), at("missed"));
-    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    let promised: Vec<_> = rows.iter().filter(|row| row[guaranteed] == "1").collect();
-    let broken: Vec<&str> =
-        promised.iter().filter(|row| row[missed] != "0").map(|row| row[0]).collect();
-    assert_eq!(broken, [""; 0], "the seeds of plans that were not kept");
-    assert!(2 * promised.len() >= rows.len(), "{} of {} are promised", promised.len(), rows.len());
+    let rows = draw::rows(RECORD);
+    let seeds = |wrong: &dyn Fn(&str) -> bool, of: [&str; 2]| -> Vec<&str> {
+        let [first, second] = of.map(at);
+        let all = rows.iter().filter(|r| r[first] == "1" && wrong(r[second]));
+        all.map(|row| row[0]).collect()
+    };
+    assert_eq!(seeds(&|n| n != "0", ["guaranteed", "missed"]), [""; 0], "were not kept");
+    assert_eq!(seeds(&|n| n == "0", ["proven", "kept"]), [""; 0], "are proven, and missed");
+    let able = rows.iter().filter(|r| r[at("more_kept")] == "1");
+    let (promised, others): (Vec<_>, Vec<_>) = able.partition(|r| r[at("guaranteed")] == "1");
+    let (n, all) = (promised.len(), promised.len() + others.len());
+    assert!(10 * n >= 9 * all, "{n} of {all} that could be are guaranteed");
 }
 
 /// A few drawn anew: what is called guaranteed misses nothing in runs that it has not seen.
@@ -82,7 +88,7 @@ fn a_robot_is_guaranteed_with_a_margin() {
         let Attr::Deadline(budget, ..) = task.attr else { panic!("{task:?}") };
         assert!(budget.0 > runtime * 1000, "{task:?}");
     }
-    assert!(t.promise.is_some_and(|p| p.governor == "schedutil" && p.trials.len() == 3));
+    assert!(t.promise.is_some_and(|p| p.governor == "schedutil" && p.trials.len() == 2));
 }
 
 /// Asked of kernels with one CPU: 6.12.117 refuses 94 of 100, 7.2.13 and 7.3.4 take it and refuse 96.

@@ -8,7 +8,7 @@
 
 use risetime_deploy::admit::Scheduler;
 use risetime_deploy::plan::Plan;
-use risetime_deploy::promise::{Company, Promise, Tried};
+use risetime_deploy::promise::{Company, Promise, Trial, Tried};
 use risetime_kernel::units::Span;
 use risetime_lab::deploy::{Asked, plan_tried, trial};
 use risetime_model::{Needs, Platform};
@@ -20,6 +20,12 @@ pub(crate) const KERNELS: [&str; 3] = ["linux-6.12", "linux-7.2", "linux-7.3"];
 /// The first line of the record.
 pub(crate) const HEAD: &str =
     "seed,platform,kernel,scheduler,tasks,load_percent,guaranteed,proven,kept,due,missed,more_kept";
+
+/// The rows of a record; lines with `#` say by which version, and when, those after them were made.
+pub(crate) fn rows(record: &str) -> Vec<Vec<&str>> {
+    let lines = record.lines().skip(1).filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split(',').collect()).collect()
+}
 
 /// Numbers that follow from a seed alone.
 pub(crate) struct Dice(u64);
@@ -115,6 +121,11 @@ impl Case {
 
     /// The file, with so many % more runtime. Rounding: up.
     pub(crate) fn needs(&self, more_percent: u64) -> Needs {
+        Needs::parse(&self.text(more_percent), "drawn.toml").expect("it is one")
+    }
+
+    /// The same as TOML.
+    pub(crate) fn text(&self, more_percent: u64) -> String {
         let mut out = format!("schema = 1\nname = \"drawn-{}\"\n", self.seed);
         for (i, task) in self.tasks.iter().enumerate() {
             let more = |n: u64| (n * (100 + more_percent)).div_ceil(100);
@@ -134,7 +145,7 @@ impl Case {
                 Drawn::Priority(priority) => writeln!(out, "priority = {priority}"),
             };
         }
-        Needs::parse(&out, "drawn.toml").expect("it is one")
+        out
     }
 
     pub(crate) fn tried(&self, needs: &Needs) -> Tried {
@@ -145,21 +156,32 @@ impl Case {
         Arc::new(Platform::load(self.platform).expect("built in"))
     }
 
-    /// Jobs that are due, and missed, in runs that the plan has not seen.
-    pub(crate) fn again(&self, needs: &Needs, plan: &Plan, length: Span) -> (u64, u64) {
-        let mut sum = (0, 0);
-        for (company, k, seed) in [
+    /// Runs that the plan has not seen: the company, the start phase, what came of it.
+    pub(crate) fn runs_again(
+        &self,
+        needs: &Needs,
+        plan: &Plan,
+        length: Span,
+    ) -> Vec<(Company, u64, Trial)> {
+        let one = |(company, k, seed)| {
+            let asked = Asked { seed: self.seed * 100 + seed, ..self.asked.clone() };
+            let t = trial(needs, &self.machine(), plan, &asked, company, k, length);
+            (company, k, t.expect("it runs"))
+        };
+        let others = [
             (Company::Busy, 5, 11),
             (Company::Alone, 6, 12),
             (Company::Alone, 9, 13),
             (Company::Busy, 0, 14),
-        ] {
-            let asked = Asked { seed: self.seed * 100 + seed, ..self.asked.clone() };
-            let t =
-                trial(needs, &self.machine(), plan, &asked, company, k, length).expect("it runs");
-            sum = (sum.0 + t.due, sum.1 + t.missed + u64::from(t.refused.is_some()));
-        }
-        sum
+        ];
+        others.map(one).into()
+    }
+
+    /// Jobs that are due, and missed, in those.
+    pub(crate) fn again(&self, needs: &Needs, plan: &Plan, length: Span) -> (u64, u64) {
+        let runs = self.runs_again(needs, plan, length);
+        let missed = |t: &Trial| t.missed + u64::from(t.refused.is_some());
+        (runs.iter().map(|r| r.2.due).sum(), runs.iter().map(|r| missed(&r.2)).sum())
     }
 
     /// A line of the record.

@@ -6,7 +6,7 @@ use risetime_deploy::Fit;
 use risetime_deploy::plan::{Attr, NoRoom, Plan};
 use risetime_deploy::promise::{Company, Promise, Tried};
 use risetime_deploy::server::Group;
-use risetime_kernel::units::Span;
+use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_model::{Needs, Platform};
 
 /// A plan with its proof, what became of it when it was tried, and its commands; or who has no place and why. `notes`: what a reader of
@@ -153,7 +153,6 @@ fn company(of: Company) -> &'static str {
         Company::Busy => "beside an ordinary task that never sleeps on each CPU",
         Company::Alone => "without it",
         Company::Crowded => "the same with those of unknown length never sleeping",
-        Company::Halved => "without it, with half of the room that budgets have",
     }
 }
 
@@ -277,4 +276,15 @@ fn placed(page: &mut Page<'_>, plan: &Plan, tried: &Tried) {
         ]);
     }
     page.table(0, &table);
+    if !plan.floors.is_empty() {
+        let floor =
+            |(cpu, freq): &(CpuId, KHz)| format!("policy{} at {} MHz", cpu.0, freq.0 / 1000);
+        let floors: Vec<String> = plan.floors.iter().map(floor).collect();
+        page.blank();
+        let what = format!(
+            "{} or above (scaling_min_freq), or nothing proves that they are in time.",
+            floors.join(", ")
+        );
+        page.paragraph(0, Ink::Plain, &what);
+    }
 }

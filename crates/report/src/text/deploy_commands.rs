@@ -111,6 +111,10 @@ pub(super) fn of_plan(page: &mut Page<'_>, plan: &Plan, governor: Option<&str>) 
             ),
         );
     }
+    for (cpu, freq) in &plan.floors {
+        let policy = format!("/sys/devices/system/cpu/cpufreq/policy{}", cpu.0);
+        command(page, &format!("echo {} > {policy}/scaling_min_freq", freq.0));
+    }
     let kept = match plan.ordinary[..] {
         [cpu] if plan.partitions.contains(&cpu) => Some(cpu),
         _ => None,

@@ -699,9 +699,9 @@ impl Rq<'_, '_> {
 
     /// Tells what takes speed from a task, where that is new.
     pub(crate) fn tell_speed_limits(&mut self, task: TaskId) {
-        let (limits, full) = (self.m().speed_limits(task), self.m().full_speed());
-        let limits = Some(limits).filter(|limits| *limits != (full, full));
+        let limits = self.m().speed_limits(task);
         if std::mem::replace(&mut self.t(task).speed_limits, limits) != limits {
+            let full = self.m().full_speed();
             let (affinity, clamped) = limits.unwrap_or((full, full));
             self.emit(Event::SpeedLimits { task, affinity, clamped });
         }

@@ -6,7 +6,6 @@
 //! frequency    between floor and ceiling; one that a deadline task's bandwidth asks for is there `change` later
 //! ```
 
-use crate::kernel::governor::schedutil;
 use crate::kernel::{perf_domain, pressure, sysctls};
 use crate::state::costs::Kind;
 use crate::time::cost;
@@ -41,12 +40,10 @@ pub struct Bounds {
 /// How fast the CPUs of a domain are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speeds {
-    /// At each of its frequencies within its limits, of 1024, ascending; not empty.
-    pub speeds: Vec<Capacity>,
+    /// Its frequencies within its limits, and how fast it is at each, of 1024, ascending; not empty.
+    pub speeds: Vec<(KHz, Capacity)>,
     /// From a decision to the frequency, with one decision before it under way.
     pub change: Span,
-    /// How long a decision may be put off that no deadline task's bandwidth asks for (`rate_limit_us`).
-    pub rate_limit: Span,
     /// It is at least what the bandwidth of active deadline tasks needs.
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
@@ -94,20 +91,16 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
     };
     let at = |freq: KHz| {
         let (capacity, freq, whole) = d.capacity_at(freq);
-        Capacity(capacity.0 * freq.0 / whole.0.max(1))
+        (freq, Capacity(capacity.0 * freq.0 / whole.0.max(1)))
     };
     let latency = d.opps.iter().map(|o| o.latency).max().unwrap_or_default();
     let within = table.iter().map(|e| e.freq).filter(|f| *f > low && *f < high);
-    let mut speeds: Vec<Capacity> = within.chain([low, high]).map(at).collect();
+    let mut speeds: Vec<(KHz, Capacity)> = within.chain([low, high]).map(at).collect();
     speeds.sort_unstable();
-    speeds.dedup();
+    speeds.dedup_by_key(|(_, speed)| *speed);
     Speeds {
         speeds,
         change: if low == high { Span(0) } else { Span(2 * latency.0) },
-        rate_limit: match low == high {
-            true => Span(0),
-            false => Span::from_us(schedutil::rate_limit_in_force(&e.settings, d)),
-        },
         follows_deadlines: governor == "schedutil" && e.policy.kernel >= KernelRev::new(4, 17),
         invariant: e.settings.name("freq_invariance") != Some("no"),
     }

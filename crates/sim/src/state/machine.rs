@@ -654,10 +654,14 @@ impl Machine {
         };
         t.allowed.iter().map(best).max().unwrap_or(Util(0))
     }
-    /// The most speed, of 1024, that its affinity leaves a task, and its affinity and `uclamp_max` together.
-    pub(crate) fn speed_limits(&self, task: TaskId) -> (Util, Util) {
+    /// The most speed, of 1024, that its affinity leaves a task, and its affinity and `uclamp_max` together; `None` where
+    /// they take nothing from it.
+    pub(crate) fn speed_limits(&self, task: TaskId) -> Option<(Util, Util)> {
         let t = self.task(task);
-        let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
+        let most = no_clamp_or(uclamp_eff(t.asked, &self.groups.limits(t.group)).max);
+        if most == NO_CLAMP && t.allowed.len() == self.cpus.len() {
+            return None;
+        }
         let best = |clamp: Util| {
             let of = |cpu: CpuId| {
                 let d = self.domain_of(cpu);
@@ -665,7 +669,8 @@ impl Machine {
             };
             t.allowed.iter().map(of).max().unwrap_or(Util(0))
         };
-        (best(NO_CLAMP), best(no_clamp_or(most)))
+        let (limits, full) = ((best(NO_CLAMP), best(most)), self.full_speed());
+        Some(limits).filter(|limits| *limits != (full, full))
     }
     /// The most speed, of 1024, that any task may have here.
     pub(crate) fn full_speed(&self) -> Util {
