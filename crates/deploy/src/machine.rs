@@ -4,7 +4,7 @@
 //! time of a CPU at its highest frequency
 //!   a job       work · 1024 / speed / (1 − ρ) + 2 switches        ρ = interrupt / tick + Σ interrupt / period
 //!   once        jitter of timers, an interrupt of each kind, the way out of an idle state, a frequency on its way:
-//!               a deadline is so much earlier
+//!               a deadline is so much earlier; under EDF twice the way out, which comes late and makes who wakes then due later
 //! ```
 //!
 //! Frequencies. Under FIFO the lowest that there may be counts: schedutil wants the highest where a task wakes, but within its rate
@@ -85,9 +85,13 @@ pub struct Need {
     pub deadline: u64,
 }
 
-/// A reservation, in ns, due within its period: the deadline of its task. A task that wakes after the deadline of its reservation and
-/// before the next period is throttled until then (`dl_check_constrained_dl`), so with a longer period it would be late again and
-/// again, by up to the difference, wherever in its period it was when it asked.
+/// A reservation, in ns, whose deadline is its period: the task's deadline, or what is sure to pass between two of its wakeups, if that
+/// is less.
+///
+/// With a longer period than deadline a task that wakes after the deadline and before the next period is throttled until then
+/// (`dl_check_constrained_dl`): late again and again, wherever in its period it was when it asked. With a period longer than what passes
+/// between two wakeups a job may come under the deadline of the one before, sooner than those of others that it keeps waiting: up to the
+/// next tick, where the kernel looks whether a runtime is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Of a CPU of capacity 1024 at its highest frequency.
@@ -373,12 +377,18 @@ impl<'a> On<'a> {
 
     /// That the kernel does not take as much as they need at least.
     fn refused(&self) -> String {
-        let needed = |t: &Need| bw(self.least(t), t.deadline);
+        let needed = |t: &Need| bw(self.least(t), self.server_period(t));
         format!(
             "they have to reserve {:.1} % of a CPU, and the kernel admits {:.1} %",
             self.tasks.iter().map(needed).sum::<u64>() as f64 / 10_485.76,
             self.m.room(self.cpu) as f64 / 10_485.76
         )
+    }
+
+    /// Of a reservation. Rounding: down to whole µs.
+    fn server_period(&self, t: &Need) -> u64 {
+        let between = t.period.saturating_sub(self.once + self.exit).max(1000);
+        t.deadline.min(between) / 1000 * 1000
     }
 
     /// Whether the frequency may be another while a task runs.
@@ -404,17 +414,12 @@ impl<'a> On<'a> {
     /// many % were tried; `None`: the kernel does not take as much as they need at least.
     fn budgets(&self, highest: u64) -> Option<(Vec<Budget>, u64, u64)> {
         let room = self.m.room(self.cpu);
-        let periods: Vec<u64> = self.tasks.iter().map(|t| t.deadline).collect();
+        let periods: Vec<u64> = self.tasks.iter().map(|t| self.server_period(t)).collect();
         let least: Vec<u64> = self.tasks.iter().map(|t| self.least(t)).collect();
-        let most: Vec<u64> = self
-            .tasks
-            .iter()
-            .zip(&periods)
-            .zip(&least)
-            .map(|((t, period), least)| {
-                self.lasting(*least, *period).max(scaled(*least, 100 + MARGIN, 100)).min(t.deadline)
-            })
-            .collect();
+        let amply = |(least, period): (&u64, &u64)| {
+            self.lasting(*least, *period).max(scaled(*least, 100 + MARGIN, 100)).min(*period)
+        };
+        let most: Vec<u64> = least.iter().zip(&periods).map(amply).collect();
         let all = |percent: u64| -> Vec<u64> {
             let part = |(least, most): (&u64, &u64)| {
                 let more = most.saturating_sub(*least);
@@ -424,7 +429,7 @@ impl<'a> On<'a> {
         };
         let fits = |runtimes: &[u64]| {
             let sum: u64 = runtimes.iter().zip(&periods).map(|(r, p)| bw(*r, *p)).sum();
-            sum <= room && runtimes.iter().zip(self.tasks).all(|(r, t)| *r <= t.deadline)
+            sum <= room && runtimes.iter().zip(&periods).all(|(r, period)| r <= period)
         };
         let percent = (0..=highest).rev().find(|p| fits(&all(*p)))?;
         let runtimes = all(percent);
@@ -494,7 +499,7 @@ impl<'a> On<'a> {
         let floor = budgets.iter().map(|b| self.speed_for(bw(b.runtime, b.period))).min();
         let floor = floor.unwrap_or(self.slowest).max(self.slowest);
         let lost = scaled(self.cpu.change.0, floor - self.slowest, floor);
-        let mut loads = self.due(floor, self.once + self.exit + lost)?;
+        let mut loads = self.due(floor, self.once + 2 * self.exit + lost)?;
         let server = self.server(&loads, crowded);
         loads.extend(server);
         let (test, reason) = admitted(&loads)?;
@@ -510,7 +515,7 @@ impl<'a> On<'a> {
         if !self.cpu.follows_deadlines {
             return Err("the frequency follows no deadlines".into());
         }
-        let early = self.once + self.exit;
+        let early = self.once + 2 * self.exit;
         let mut loads = Vec::new();
         for (t, b) in self.tasks.iter().zip(budgets) {
             // At the speed of all active budgets a job is done in the part of its period that it takes of its own.

@@ -4,6 +4,9 @@
 //! guarantees run FILES [SECONDS]   files 0 to FILES − 1 of the record tests/guarantees/record.csv; what it has is not run again, so that
 //!                                  it may be stopped at any time and go on; SECONDS: stops by itself
 //! guarantees show SEED             the file, and its line
+//! guarantees some SEED…            lines of these, not recorded
+//! guarantees vm PLANS              the first so many of the record that are guaranteed, for 2 s each on the kernel that they are for, beside
+//!                                  the ordinary tasks; the record is tests/guarantees/vm.csv
 //! guarantees                       counts
 //! ```
 
@@ -28,9 +31,15 @@ fn main() {
         [] => counts(),
         ["run", n] => run(n, None),
         ["run", n, seconds] => run(n, Some(seconds)),
+        ["some", ref seeds @ ..] => {
+            for seed in seeds {
+                println!("{}", Case::of(seed.parse().expect("a number")).line());
+            }
+        }
+        ["vm", n] => in_vm(n.parse().expect("a number of plans")),
         ["show", seed] => show(&Case::of(seed.parse().expect("a number"))),
         _ => {
-            eprintln!("guarantees [run FILES [SECONDS] | show SEED]");
+            eprintln!("guarantees [run FILES [SECONDS] | some SEED… | vm PLANS | show SEED]");
             std::process::exit(2);
         }
     }
@@ -64,6 +73,26 @@ fn run(n: &str, seconds: Option<&str>) {
         writeln!(out, "{}", Case::of(seed).line()).expect("written");
     }
     counts();
+}
+
+/// Runs plans on stock kernels.
+fn in_vm(n: usize) {
+    let path = record().with_file_name("vm.csv");
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let done: BTreeSet<&str> = draw::rows(&before).iter().map(|row| row[0]).collect();
+    let all = std::fs::read_to_string(record()).expect("the record");
+    let rows = draw::rows(&all);
+    let guaranteed = rows.iter().filter(|r| r[6] == "1").take(n);
+    let mut out =
+        std::fs::OpenOptions::new().create(true).append(true).open(&path).expect("the record");
+    if before.is_empty() {
+        writeln!(out, "{}", draw::VM_HEAD).expect("written");
+    }
+    for row in guaranteed.filter(|r| !done.contains(r[0])) {
+        let line = Case::of(row[0].parse().expect("a seed")).vm_line();
+        println!("{line}");
+        writeln!(out, "{line}").expect("written");
+    }
 }
 
 /// A file, its plan CPU by CPU, and each run of it.

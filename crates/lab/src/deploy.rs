@@ -23,7 +23,7 @@ use risetime_model::needs::{Needs, What};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
 use risetime_sim::{NOISE, Simulator, bounds};
-use risetime_trace::RunError;
+use risetime_trace::{Backend, RunError};
 use std::sync::Arc;
 
 /// What a plan is asked for.
@@ -342,8 +342,8 @@ fn promise(
         runs.extend((0..2).map(|k| (Company::Crowded, k)));
     }
     let one = |i: usize| {
-        let (company, k) = runs[i];
-        trial(needs, platform, plan, asked, company, k, length)
+        let (company, phase) = runs[i];
+        trial(&Simulator, needs, platform, plan, asked, Attempt { company, phase, length })
     };
     let n = runs.len();
     let done = parallel(n, |done| progress(done, n), one)?;
@@ -377,18 +377,29 @@ fn add(all: &mut Trial, one: Trial) {
     all.late.extend(new);
 }
 
+/// How a plan is tried once.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// Beside whom.
+    pub company: Company,
+    /// Which start phase; 0: first jobs come together.
+    pub phase: u64,
+    /// How long from the first jobs on.
+    pub length: Span,
+}
+
 /// One run of a plan.
 ///
-/// Errors: the simulator's, but for a reservation that it refuses.
+/// Errors: the backend's, but for a reservation that it refuses.
 pub fn trial(
+    backend: &dyn Backend,
     needs: &Needs,
     platform: &Arc<Platform>,
     plan: &Plan,
     asked: &Asked,
-    company: Company,
-    k: u64,
-    length: Span,
+    attempt: Attempt,
 ) -> Result<Trial, RunError> {
+    let Attempt { company, phase: k, length } = attempt;
     let spread = (k > 0).then_some(k);
     let text = workload(needs, plan, company, spread, &needs.name);
     let parsed = Arc::new(Workload::parse(&text, "plan")?.bind(platform)?);
@@ -407,7 +418,7 @@ pub fn trial(
         refused: None,
         late: Vec::new(),
     };
-    match run_listing(&Simulator, &e, Options::default(), Some(&mut lists)) {
+    match run_listing(backend, &e, Options::default(), Some(&mut lists)) {
         Ok(run) => count(&mut trial, plan, &run.result),
         Err(RunError::Input(e)) => trial.refused = Some(e.what.clone()),
         Err(e) => return Err(e),

@@ -6,7 +6,7 @@
 //! energy model   power, performance and efficiency of each OPP, and which of two neighbours
 //!                costs more
 //! sched_energy_aware   1 where energy-aware scheduling is possible: every policy under
-//!                schedutil, power known, capacities that differ
+//!                schedutil, power known, capacities that differ, no partitions
 //! ```
 //!
 //! The kernel's costs are compared by their order, which decides what it does: their unit is its
@@ -72,7 +72,10 @@ fn same(platform: &Platform, job: &Job, values: &Values) -> Result<(), String> {
         // One feature is written, all are read.
         let among_others =
             path == FEATURES && get(values, path).split_whitespace().any(|f| f == wanted);
-        if !among_others && !has_no_such_feature(values, path, wanted) {
+        // Where partitions are made later it is as it was written until then.
+        let gone =
+            path == ENERGY_AWARE && !job.partitions.is_empty() && get(values, path).is_empty();
+        if !among_others && !gone && !has_no_such_feature(values, path, wanted) {
             expect(values, path, wanted)?;
         }
     }
@@ -168,6 +171,7 @@ fn energy_aware(platform: &Platform, job: &Job, values: &Values) -> Result<(), S
     let governors = || job.set.iter().filter(|(path, _)| path.ends_with("/scaling_governor"));
     let possible = differ
         && platform.domains.iter().all(has_power)
+        && job.partitions.is_empty()
         && governors().all(|(_, governor)| governor == "schedutil");
     // A setting of the policy's was looked at as every setting; a kernel without the model at all
     // (no such file) is the user's own.
@@ -261,6 +265,9 @@ mod tests {
                 .contains("sched_energy_aware: the kernel says \"\", wanted \"1\"")
         );
         assert!(of("schedutil", "0", &m1).is_err());
+        let parted = Job { partitions: vec![vec![0]], ..Job::default() };
+        let says = BTreeMap::from([(ENERGY_AWARE.to_string(), String::new())]);
+        assert_eq!(energy_aware(&m1, &parted, &says), Ok(()));
         let mut flat = m1.clone();
         flat.domains.truncate(1);
         assert_eq!(of("schedutil", "", &flat), Ok(()), "all CPUs are equal");

@@ -10,8 +10,10 @@ use risetime_deploy::admit::Scheduler;
 use risetime_deploy::plan::Plan;
 use risetime_deploy::promise::{Company, Promise, Trial, Tried};
 use risetime_kernel::units::Span;
-use risetime_lab::deploy::{Asked, plan_tried, trial};
+use risetime_lab::deploy::{Asked, Attempt, plan_tried, trial};
 use risetime_model::{Needs, Platform};
+use risetime_sim::Simulator;
+use risetime_vm::Vm;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -20,6 +22,9 @@ pub(crate) const KERNELS: [&str; 3] = ["linux-6.12", "linux-7.2", "linux-7.3"];
 /// The first line of the record.
 pub(crate) const HEAD: &str =
     "seed,platform,kernel,scheduler,tasks,load_percent,guaranteed,proven,kept,due,missed,more_kept";
+
+/// The same of plans on real kernels.
+pub(crate) const VM_HEAD: &str = "seed,platform,kernel,due,missed,late,first";
 
 /// The rows of a record; lines with `#` say by which version, and when, those after them were made.
 pub(crate) fn rows(record: &str) -> Vec<Vec<&str>> {
@@ -152,7 +157,7 @@ impl Case {
         plan_tried(needs, &self.machine(), &self.asked, &mut |_, _| {}).expect("it can be asked")
     }
 
-    fn machine(&self) -> Arc<Platform> {
+    pub(crate) fn machine(&self) -> Arc<Platform> {
         Arc::new(Platform::load(self.platform).expect("built in"))
     }
 
@@ -163,10 +168,11 @@ impl Case {
         plan: &Plan,
         length: Span,
     ) -> Vec<(Company, u64, Trial)> {
-        let one = |(company, k, seed)| {
+        let one = |(company, phase, seed)| {
             let asked = Asked { seed: self.seed * 100 + seed, ..self.asked.clone() };
-            let t = trial(needs, &self.machine(), plan, &asked, company, k, length);
-            (company, k, t.expect("it runs"))
+            let attempt = Attempt { company, phase, length };
+            let t = trial(&Simulator, needs, &self.machine(), plan, &asked, attempt);
+            (company, phase, t.expect("it runs"))
         };
         let others = [
             (Company::Busy, 5, 11),
@@ -182,6 +188,24 @@ impl Case {
         let runs = self.runs_again(needs, plan, length);
         let missed = |t: &Trial| t.missed + u64::from(t.refused.is_some());
         (runs.iter().map(|r| r.2.due).sum(), runs.iter().map(|r| missed(&r.2)).sum())
+    }
+
+    /// A line of the record of plans on real kernels.
+    pub(crate) fn vm_line(&self) -> String {
+        let needs = self.needs(0);
+        let plan = self.tried(&needs).plan.expect("it is guaranteed");
+        let release = self.asked.policy.trim_start_matches("linux-");
+        let cache = risetime_vm::fetch::Cache::from_env().expect("a cache");
+        let (vm, kernel) =
+            Vm::find(&cache, Some(release), risetime_sim::catalogue()).expect("a kernel");
+        let length = Span::from_ms(2000);
+        let attempt = Attempt { company: Company::Busy, phase: 0, length };
+        let t = trial(&vm, &needs, &self.machine(), &plan, &self.asked, attempt);
+        let t = t.unwrap_or_else(|e| panic!("{}: {e}", self.seed));
+        let first = t.first.map_or(String::new(), |m| format!("{}@{:.3}", m.task, m.due_ms));
+        let late = t.late.join(" ");
+        let (seed, platform, name) = (self.seed, self.platform, kernel.release);
+        format!("{seed},{platform},{name},{},{},{late},{first}", t.due, t.missed)
     }
 
     /// A line of the record.
