@@ -12,10 +12,12 @@ demo: ## build, and show how a Mac mini M1 becomes fast (about a minute the firs
 	@$(CARGO) build --profile demo --locked -p risetime
 	@$(CARGO) run --profile demo --locked --quiet -p risetime -- demo
 
+# The tests have one built already.
+RISETIME ?= $(CARGO) run --release --locked --quiet --
 vm: ## what --backend vm needs: the agent for the guest, a stock kernel, QEMU (about 150 MB, once)
 	@command -v rustup >/dev/null && rustup target add aarch64-unknown-linux-musl || true
 	@$(CARGO) build --locked --profile guest -p risetime-guest --target aarch64-unknown-linux-musl
-	@$(CARGO) run --release --locked --quiet -- vm setup
+	@$(RISETIME) vm setup
 
 kernel-hz1000: ## build an arm64 kernel with HZ=1000 for `--kernel hz1000` (15 minutes of CPU time; VERSION=6.12 for another)
 	@scripts/kernel-hz1000.sh $(VERSION)

@@ -37,8 +37,10 @@ if ! grep -qs '^se.avg.util_est ' /proc/self/sched || [ "$(nproc)" -lt 2 ]; then
     missing+=("PELT beside the running kernel: needs two CPUs and the load tracking in /proc/PID/sched (Linux 6.8 or later; before 6.15 with CONFIG_SCHED_DEBUG)")
 fi
 
+# What does not compile fails below, where it is told.
+cargo test --locked --workspace --no-run
 # A real kernel in a virtual machine: its agent, a stock kernel and QEMU, cached after the first time.
-if ! make vm; then
+if ! make vm RISETIME="${CARGO_TARGET_DIR:-target}/debug/risetime"; then
     skip+=(--skip real_kernel_)
     missing+=("tests on a real kernel: \`make vm\` failed (see above; it needs rustup or the Rust target aarch64-unknown-linux-musl, apt and a network)")
 fi

@@ -652,6 +652,37 @@ mod tests {
         assert_eq!(all.len(), 120);
     }
 
+    /// At 500 MHz the work takes twice as long. A deadline task that schedutil follows needs no floor; a FIFO task has the least that holds.
+    #[test]
+    fn the_lowest_frequency_that_proves_it_is_asked_for() {
+        let rpi4 = Platform::load("rpi4").expect("built in");
+        let mut m = machine(&rpi4, 100);
+        for cpu in &mut m.cpus {
+            cpu.speeds = (1..=4).map(|n| (KHz(250_000 * n), Capacity(256 * n))).collect();
+        }
+        let own = needs(&[("a", "period_us = 10000\nruntime_us = 4000")]);
+        let of = |scheduler| super::plan(&own, &rpi4, &m, Rules { scheduler, ..RULES });
+        let fifo = of(Scheduler::Dm).expect("room");
+        assert_eq!((fifo.proven(), &fifo.floors[..]), (true, &[(CpuId(0), KHz(500_000))][..]));
+        let edf = of(Scheduler::Edf).expect("room");
+        assert_eq!((edf.proven(), &edf.floors[..]), (true, &[][..]), "{edf:?}");
+    }
+
+    /// The next job may wake sooner after the one before by what that was late.
+    #[test]
+    fn a_reservation_ends_before_the_next_wakeup() {
+        let rpi4 = Platform::load("rpi4").expect("built in");
+        let mut m = machine(&rpi4, 100);
+        m.timer = Span(100_000);
+        let own = needs(&[
+            ("implicit", "period_us = 10000\nruntime_us = 1000"),
+            ("early", "period_us = 10000\nruntime_us = 1000\ndeadline_us = 5000"),
+        ]);
+        let found = super::plan(&own, &rpi4, &m, RULES).expect("room");
+        let attr = |us: u64| move |t: &Planned| matches!(t.attr, Attr::Deadline(_, d, p) if (d, p) == (Span::from_us(us), Span::from_us(us)));
+        assert!(attr(9800)(&found.tasks[0]) && attr(5000)(&found.tasks[1]), "{found:?}");
+    }
+
     #[test]
     fn a_small_cpu_takes_longer() {
         // 50 % of a big CPU is more than a little one of m1 has.

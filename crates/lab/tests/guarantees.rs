@@ -37,21 +37,24 @@ fn the_record_keeps_what_it_says() {
     assert!(10 * n >= 9 * all, "{n} of {all} that could be are guaranteed");
 }
 
-/// A few drawn anew: what is called guaranteed misses nothing in runs that it has not seen.
+/// A few drawn anew: what is called guaranteed misses nothing in runs that it has not seen, what is proven nothing in its own. Most of
+/// them were late before: at a frequency that the rate limit held (89), by a job that the way out of idle lets in (9), under a reservation
+/// with a period longer than its deadline (245) or under the deadline of the job before (1073), behind a kthread whose CPU slept (618).
 #[test]
 fn what_is_called_guaranteed_is_kept() {
     let mut guaranteed = 0;
-    for seed in [5, 7, 10, 0] {
+    for seed in [5, 9, 89, 245, 618, 1073] {
         let case = Case::of(seed);
         let needs = case.needs(0);
         let tried = case.tried(&needs);
         let (Ok(plan), Some(promise)) = (&tried.plan, &tried.promise) else { continue };
+        assert!(promise.kept() || !plan.proven(), "seed {seed}");
         if tried.guaranteed() {
             guaranteed += 1;
             assert_eq!(case.again(&needs, plan, promise.length).1, 0, "seed {seed}");
         }
     }
-    assert!(guaranteed >= 2, "{guaranteed}");
+    assert!(guaranteed >= 4, "{guaranteed}");
 }
 
 fn tried(text: &str, platform: &str, asked: &Asked) -> Tried {
@@ -88,6 +91,7 @@ fn a_robot_is_guaranteed_with_a_margin() {
         let Attr::Deadline(budget, ..) = task.attr else { panic!("{task:?}") };
         assert!(budget.0 > runtime * 1000, "{task:?}");
     }
+    assert!(!plan.floors.is_empty(), "{plan:?}");
     assert!(t.promise.is_some_and(|p| p.governor == "schedutil" && p.trials.len() == 2));
 }
 

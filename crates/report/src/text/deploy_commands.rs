@@ -4,6 +4,7 @@
 //! the kernel keeps 15 bytes of a thread's name: /proc/PID/task/TID/comm        compared as a whole, no pattern
 //! tid NAME     the one thread that is called so; of none or several nothing, and a message
 //! T3           a thread whose name tells it from no other one of the plan: whoever pastes the commands sets it
+//! dl           chrt -d, again and again for 10 s: a thread that sleeps stays in its root domain until it wakes up
 //! ```
 
 use super::page::{Ink, Page};
@@ -134,6 +135,11 @@ pub(super) fn place(
     let made: Vec<CpuId> = partitions.iter().copied().filter(|c| Some(*c) != kept).collect();
     let names: Vec<&str> = tasks.iter().map(|t| t.0).collect();
     find(page, &names);
+    if !partitions.is_empty() {
+        // EPERM until a thread has woken up in the root domain that it was moved to.
+        command(page, "dl() { for i in $(seq 100); do chrt -d \"$@\" 2>/dev/null && return;");
+        command(page, "  sleep 0.1; done; chrt -d \"$@\"; }");
+    }
     if !made.is_empty() {
         command(page, "echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control");
     }
@@ -157,7 +163,7 @@ pub(super) fn place(
         }
         let attributes = match attr {
             Attr::Deadline(r, d, p) => {
-                format!("chrt -d -T {} -D {} -P {} -p 0 $T{n}", r.0, d.0, p.0)
+                format!("dl -T {} -D {} -P {} -p 0 $T{n}", r.0, d.0, p.0)
             }
             Attr::Fifo(priority) => format!("chrt -f -p {priority} $T{n}"),
         };

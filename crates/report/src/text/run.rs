@@ -145,16 +145,17 @@ fn climbed(b: &Burst) -> String {
 
 /// How long a burst of finite work took.
 fn took(b: &Burst) -> String {
-    let work = words::one(b.took_ms - b.longer_ms);
-    let (took, longer) = (words::one(b.took_ms), words::one(b.longer_ms));
+    // Short ones in µs.
+    let own = |ms: f64| if b.took_ms < 1.0 { time(ms) } else { format!("{} ms", words::one(ms)) };
+    let (took, work, longer) = (own(b.took_ms), own(b.took_ms - b.longer_ms), own(b.longer_ms));
     // A burst that has had full speed ended with the run, too, if it did not end before.
     match b.ended_by {
         EndedBy::RunEnd => {
             format!(
-                "cut off by the run's end after {took} ms, {work} at full speed: {longer} ms longer so far."
+                "cut off by the run's end after {took}, {work} at full speed: {longer} longer so far."
             )
         }
-        _ => format!("took {took} ms, {work} at full speed: {longer} ms longer."),
+        _ => format!("took {took}, {work} at full speed: {longer} longer."),
     }
 }
 

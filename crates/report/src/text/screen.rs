@@ -68,6 +68,7 @@ fn compose(r: &RunResult, view: &View<'_>, style: &Style, rows: usize) -> String
         headline(&mut page, &words::task_names(r)[r.lead], task, job.is_none());
     }
     worst(&mut page, r, task);
+    waking(&mut page, r, task);
     page.blank();
     if !r.jobs.is_empty() {
         jobs::table_of(&mut page, r, rows.min(4));
@@ -143,6 +144,22 @@ fn worst(page: &mut Page<'_>, r: &RunResult, task: &TaskResult) {
     }
 }
 
+/// How long it took from where the task's timer was due to its running, where that is noticed: what comes before its wakeup is no part of
+/// what limited it.
+fn waking(page: &mut Page<'_>, r: &RunResult, task: &TaskResult) {
+    let own = r.latency.iter().find(|l| l.tasks == group_name(&task.comm));
+    let Some(l) = own else { return };
+    let (Some(late), Some(wakeup)) = (&l.wu_lat.took, &l.wakeup.took) else { return };
+    if late.p99 - wakeup.p99 >= NOTICED_MS {
+        let text = format!(
+            "From where its timer was due to running: {} at 99 %, {} of that from its wakeup (wu_lat, wakeup).",
+            time(late.p99),
+            time(wakeup.p99)
+        );
+        page.paragraph(0, Ink::Plain, &text);
+    }
+}
+
 /// With which task of its chain it was longest.
 fn with(m: &Missed) -> Option<String> {
     m.longest.as_ref().map(|(task, ms)| format!(", longest with {task} ({ms:.2} ms)"))
@@ -199,7 +216,7 @@ fn limits(page: &mut Page<'_>, task: &TaskResult, whose: &Whose<'_>, rows: usize
         "What limited {}: {} ms, {} at full speed",
         whose.name,
         sum(|t| t.whole.took_ms()),
-        sum(|t| t.whole.work_ms)
+        sum(|t| t.whole.took_ms() - t.whole.longer_ms)
     );
     states(page, &title, &all, rows.min(6));
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::kernel::{perf_domain, pressure, sysctls};
-use crate::state::costs::{Costs, Kind};
+use crate::state::costs::Kind;
 use crate::time::cost;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlRq;
@@ -42,10 +42,10 @@ pub struct Bounds {
 pub struct Speeds {
     /// Its frequencies within its limits, and how fast it is at each, of 1024, ascending; not empty.
     pub speeds: Vec<(KHz, Capacity)>,
-    /// From a decision to the frequency, with one decision before it under way, and the kthread on a CPU that has to leave its deepest
-    /// idle state first, where it takes a kthread.
+    /// From a decision to the frequency, with one decision before it under way.
     pub change: Span,
-    /// It is at least what the bandwidth of active deadline tasks needs.
+    /// It is at least what the bandwidth of active deadline tasks needs. Not where a kthread changes frequencies: woken with a deadline
+    /// task it has the later deadline of both, and waits until that has slept or used up its runtime (asked of 7.3.4).
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
     pub invariant: bool,
@@ -68,12 +68,11 @@ pub fn bounds(e: &Experiment) -> Bounds {
         switch: most(Kind::Switch),
         interrupt: Span(most(Kind::Tick).0 + most(Kind::Irq).0),
         tick: e.platform.tick(),
-        domains: (0..e.platform.domains.len()).map(|index| speeds(e, &costs, index)).collect(),
+        domains: (0..e.platform.domains.len()).map(|index| speeds(e, index)).collect(),
     }
 }
 
-fn speeds(e: &Experiment, costs: &Costs, index: usize) -> Speeds {
-    let most = |kind: Kind| costs.amounts[kind as usize].most();
+fn speeds(e: &Experiment, index: usize) -> Speeds {
     let d = &e.platform.domains[index];
     let scale = perf_domain::scale(e, d, pressure::has_boost(&e.settings));
     let table: Vec<FreqTableEntry> =
@@ -96,20 +95,16 @@ fn speeds(e: &Experiment, costs: &Costs, index: usize) -> Speeds {
         (freq, Capacity(capacity.0 * freq.0 / whole.0.max(1)))
     };
     let latency = d.opps.iter().map(|o| o.latency).max().unwrap_or_default();
-    // An interrupt (irq_work) wakes the kthread.
-    let exits = d.idle.iter().map(|i| i.exit_latency.0);
-    let kthread = match d.fast_switch {
-        true => 0,
-        false => exits.max().unwrap_or(0) + most(Kind::Irq).0 + 2 * most(Kind::Switch).0,
-    };
     let within = table.iter().map(|e| e.freq).filter(|f| *f > low && *f < high);
     let mut speeds: Vec<(KHz, Capacity)> = within.chain([low, high]).map(at).collect();
     speeds.sort_unstable();
     speeds.dedup_by_key(|(_, speed)| *speed);
     Speeds {
         speeds,
-        change: if low == high { Span(0) } else { Span(2 * latency.0 + kthread) },
-        follows_deadlines: governor == "schedutil" && e.policy.kernel >= KernelRev::new(4, 17),
+        change: if low == high { Span(0) } else { Span(2 * latency.0) },
+        follows_deadlines: governor == "schedutil"
+            && e.policy.kernel >= KernelRev::new(4, 17)
+            && d.fast_switch,
         invariant: e.settings.name("freq_invariance") != Some("no"),
     }
 }
