@@ -145,17 +145,20 @@ fn climbed(b: &Burst) -> String {
 
 /// How long a burst of finite work took.
 fn took(b: &Burst) -> String {
-    // Short ones in µs.
-    let own = |ms: f64| if b.took_ms < 1.0 { time(ms) } else { format!("{} ms", words::one(ms)) };
-    let (took, work, longer) = (own(b.took_ms), own(b.took_ms - b.longer_ms), own(b.longer_ms));
+    let in_us = |ms: f64| format!("{:.0}", 1000.0 * ms);
+    let (own, unit): (fn(f64) -> String, _) = match b.took_ms < 1.0 {
+        true => (in_us, "µs"),
+        false => (words::one, "ms"),
+    };
+    let [took, work, longer] = [b.took_ms, b.took_ms - b.longer_ms, b.longer_ms].map(own);
     // A burst that has had full speed ended with the run, too, if it did not end before.
     match b.ended_by {
         EndedBy::RunEnd => {
             format!(
-                "cut off by the run's end after {took}, {work} at full speed: {longer} longer so far."
+                "cut off by the run's end after {took} {unit}, {work} at full speed: {longer} {unit} longer so far."
             )
         }
-        _ => format!("took {took}, {work} at full speed: {longer} longer."),
+        _ => format!("took {took} {unit}, {work} at full speed: {longer} {unit} longer."),
     }
 }
 
