@@ -68,6 +68,8 @@ pub struct Cpu {
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
     pub invariant: bool,
+    /// Runtime and period of a kthread that may count as reserved.
+    pub kthread: Option<(Span, Span)>,
     /// Residency and exit latency of its idle states.
     pub idle: Vec<(Span, Span)>,
     /// The plan may put tasks there.
@@ -119,9 +121,10 @@ const MARGIN: u64 = 5;
 impl Machine {
     /// What deadline tasks may reserve on that CPU, 2²⁰ = a CPU of capacity 1024 (`__dl_overflow`). Rounding: down.
     pub fn room(&self, cpu: &Cpu) -> u64 {
-        let server = self.fair_server.map_or(0, |(r, p)| bw(r.0, p.0));
+        let others = [self.fair_server, cpu.kthread].into_iter().flatten();
+        let others: u64 = others.map(|(runtime, period)| bw(runtime.0, period.0)).sum();
         match self.max_bw {
-            Some(max) => ((max * cpu.capacity.0) >> 10).saturating_sub(server),
+            Some(max) => ((max * cpu.capacity.0) >> 10).saturating_sub(others),
             None => u64::MAX,
         }
     }

@@ -526,6 +526,7 @@ mod tests {
                 change: Span(0),
                 follows_deadlines: true,
                 invariant: true,
+                kthread: None,
                 idle: Vec::new(),
                 usable: true,
             }

@@ -287,6 +287,7 @@ fn machine(e: &Experiment, asked: &Asked) -> Result<Machine, InputError> {
             change: s.change,
             follows_deadlines: s.follows_deadlines,
             invariant: s.invariant,
+            kthread: s.kthread,
             idle: d.idle.iter().map(|i| (i.min_residency, i.exit_latency)).collect(),
             usable: usable(&id),
         })

@@ -137,8 +137,10 @@ pub(super) fn place(
     find(page, &names);
     if !partitions.is_empty() {
         // EPERM until a thread has woken up in the root domain that it was moved to.
-        command(page, "dl() { for i in $(seq 100); do chrt -d \"$@\" 2>/dev/null && return;");
-        command(page, "  sleep 0.1; done; chrt -d \"$@\"; }");
+        let again = ["dl() { for i in $(seq 100); do", "chrt -d \"$@\" 2>/dev/null && return;"];
+        for words in [again, ["  sleep 0.1; done;", "chrt -d \"$@\"; }"]] {
+            page.command("  ", Ink::Dim, words.map(str::to_string));
+        }
     }
     if !made.is_empty() {
         command(page, "echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control");

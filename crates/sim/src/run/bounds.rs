@@ -49,6 +49,9 @@ pub struct Speeds {
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
     pub invariant: bool,
+    /// Runtime and period that a CPU's root domain counts for the kthread that changes frequencies and may be there, once root domains
+    /// were made anew: up to 6.14 ("Ignore special tasks when rebuilding domains"; asked of 6.12.117).
+    pub kthread: Option<(Span, Span)>,
 }
 
 /// Those of `e`.
@@ -106,5 +109,9 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
             && e.policy.kernel >= KernelRev::new(4, 17)
             && d.fast_switch,
         invariant: e.settings.name("freq_invariance") != Some("no"),
+        kthread: (governor == "schedutil"
+            && !d.fast_switch
+            && e.policy.kernel < KernelRev::new(6, 15))
+        .then_some((Span::from_ms(1), Span::from_ms(10))),
     }
 }
