@@ -28,7 +28,7 @@ test: ## every test; the last line is `N passed, N failed`
 # The set's drawn half is judged and not recorded; of it not all experiments hold (exit 1).
 verify: vm ## boot verify's whole set on a real kernel (half an hour), and record what the tests judge by
 	@$(CARGO) run --release --locked --quiet -- verify --all --record crates/lab/tests/recorded || [ $$? -eq 1 ]
-	@$(CARGO) test --locked -p risetime-lab --test recorded
+	@$(CARGO) test --locked -p risetime-lab --test lab recorded
 
 spread: vm ## verify's whole set as figures over 16 start phases (hours the first time; goes on where it stopped)
 	@$(CARGO) run --release --locked --quiet -- verify --all --mode spread || [ $$? -eq 1 ]
@@ -37,18 +37,18 @@ spread: vm ## verify's whole set as figures over 16 start phases (hours the firs
 scip: ## ask SCIP for the optimiser's optima again (python3 with pyscipopt)
 	@python3 -c 'import pyscipopt' || { echo "make scip: NOT RUN: python3 -m pip install pyscipopt" >&2; exit 3; }
 	@$(CARGO) run --release --locked --quiet -p risetime-deploy --example programs | python3 crates/deploy/tests/scip/optimum.py > crates/deploy/tests/scip/optima.csv
-	@$(CARGO) test --locked -p risetime-deploy --test scip
+	@$(CARGO) test --locked -p risetime-deploy --test deploy scip
 
 # Not part of `test`: HiGHS is C++, and takes some minutes to build. What it said is recorded, and judged by each test run.
 highs: ## build HiGHS and ask it for the optimiser's optima again (cmake, g++, libclang-dev; BLESS=1 records what it says)
 	@for c in cmake c++; do command -v $$c >/dev/null || { echo "make highs: NOT RUN: sudo apt-get install cmake g++ libclang-dev" >&2; exit 3; }; done
 	@$(CARGO) test --release --locked -p risetime --features highs --bin risetime highs
-	@$(CARGO) test --locked -p risetime-deploy --test highs
+	@$(CARGO) test --locked -p risetime-deploy --test deploy highs
 
 # Goes on where it stopped; what it has recorded is judged by each test run.
 evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless said; SECONDS: stop by itself)
 	@$(CARGO) run --release --locked --quiet -p risetime-lab --example guarantees -- run $(or $(FILES),10000) $(SECONDS)
-	@$(CARGO) test --locked -p risetime-lab --test guarantees
+	@$(CARGO) test --locked -p risetime-lab --test lab guarantees
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

@@ -1,7 +1,6 @@
 //! Traces written by hand, results computed by hand: bursts, full speed, work lost.
 
-mod common;
-use common::*;
+use crate::common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_trace::{Event, Header, Limit, SwitchOut, TraceSink, Why};

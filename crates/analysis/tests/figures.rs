@@ -1,7 +1,6 @@
 //! Traces written by hand: levels, rise, migrations, CPUs and energy, curves.
 
-mod common;
-use common::*;
+use crate::common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_trace::{Event, Header, TraceSink, Why};

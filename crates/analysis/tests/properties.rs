@@ -1,9 +1,8 @@
 //! Generated traces: identities that always hold, and a second computation by brute force.
 
-mod common;
 #[path = "../../../tests/draws.rs"]
 mod draws;
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;

@@ -1,7 +1,6 @@
 //! The figures of a part of a run, by a trace written by hand.
 
-mod common;
-
+use crate::common;
 use SwitchOut::{Exited, Preempted, Sleeping};
 use common::{MS, T, U, US, header};
 use risetime_analysis::{Kind, Reading, Readings};

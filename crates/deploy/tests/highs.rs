@@ -3,13 +3,11 @@
 //!
 //! `make highs` builds HiGHS, and asks it again (`crates/cli/src/highs.rs`).
 
-#[path = "scip/cases.rs"]
-mod cases;
-
 #[path = "highs/answers.rs"]
 #[allow(dead_code, reason = "what HiGHS's own test writes with")]
 mod answers;
 
+use crate::cases;
 use answers::{Answer, Replay, read};
 use risetime_deploy::optimise::{
     ENDLESS, Ended, Linear, Milp, Objective, check, exact, outer, spread,

@@ -2,9 +2,7 @@
 //!
 //! The example `programs` and `tests/scip/optimum.py` ask SCIP again (`make scip`): another formulation, another solver.
 
-#[path = "scip/cases.rs"]
-mod cases;
-
+use crate::cases;
 use risetime_deploy::optimise::{ENDLESS, Ended, Objective, check, exact, spread};
 
 #[test]

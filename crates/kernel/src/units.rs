@@ -69,6 +69,7 @@ pub struct GroupId(pub u32);
 
 impl CpuId {
     /// This CPU as an index into a per-CPU table.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -78,6 +79,7 @@ impl GroupId {
     /// The group that all others are in.
     pub const ROOT: GroupId = GroupId(0);
     /// This group as an index into a per-group table.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -85,6 +87,7 @@ impl GroupId {
 
 impl TaskId {
     /// This task as an index into a per-task table.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -92,11 +95,13 @@ impl TaskId {
 
 impl Instant {
     /// Time since `earlier`; 0 if that is later.
+    #[inline]
     pub const fn since(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
     /// This instant in ms, for reports only.
     #[expect(clippy::float_arithmetic, reason = "for reports only")]
+    #[inline]
     pub fn as_ms(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -104,15 +109,18 @@ impl Instant {
 
 impl Span {
     /// `us` microseconds.
+    #[inline]
     pub const fn from_us(us: u64) -> Span {
         Span(us * 1000)
     }
     /// `ms` milliseconds.
+    #[inline]
     pub const fn from_ms(ms: u64) -> Span {
         Span(ms * 1_000_000)
     }
     /// This span in ms, for reports only.
     #[expect(clippy::float_arithmetic, reason = "for reports only")]
+    #[inline]
     pub fn as_ms(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -148,6 +156,7 @@ macro_rules! additive {
         }
         impl $t {
             /// Difference, 0 where it would be negative (the kernel's `lsub_positive`).
+            #[inline]
             pub const fn saturating_sub(self, o: $t) -> $t { $t(self.0.saturating_sub(o.0)) }
         }
     )*};

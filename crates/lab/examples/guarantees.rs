@@ -6,8 +6,8 @@
 //! guarantees show SEED             the file, and its line
 //! guarantees some SEED…            lines of these, not recorded
 //! guarantees vm PLANS              the first so many of the record that are guaranteed, for 2 s each on the kernel that they are for, beside
-//!                                  the ordinary tasks, planned for that machine: a kthread changes its frequencies. Recorded in
-//!                                  tests/guarantees/vm.csv
+//!                                  the ordinary tasks, planned for that machine: a kthread changes its frequencies, and its
+//!                                  costs are the profile `vm`. Recorded in tests/guarantees/vm.csv
 //! guarantees                       counts
 //! ```
 

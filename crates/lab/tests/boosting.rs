@@ -1,9 +1,7 @@
 //! Boosting on a Pixel 6: where the energy goes with each half-life, and what hints bring a game at which cost. The table of
 //! docs/boosting.md; `BLESS=1` writes it anew.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::Measured;
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::metric::Metric;

@@ -1,9 +1,7 @@
 //! "Scheduler Load tracking update and improvement", 2017: load trackers on a HiKey. What its page shows is what it prints; which
 //! rows hold; and what the workloads and the cap of its figures are.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::{Cells, Reproduced};
 use risetime_lab::{Request, reproduce};
 use risetime_model::Study;

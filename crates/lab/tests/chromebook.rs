@@ -1,8 +1,6 @@
 //! The scheduling of Chromebooks as OSPM 2023 was told of it: a task of high priority among many, and a video call.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::metric::Metric;
 use risetime_lab::{Request, measure, varied};

@@ -1,8 +1,6 @@
 //! "Coherent response time": util_est climbs by ticks alone, whatever the CPU and its frequency.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::Reproduced;
 use risetime_kernel::approximate::approximate_util_avg;
 use risetime_kernel::pelt::Decay;

@@ -1,8 +1,6 @@
 //! Comparisons over start states: the same pairs, the same bytes, no difference where there is none, and a series taken apart.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-
+use crate::draws;
 use proptest::prelude::*;
 use risetime_analysis::compare::{Difference, Family};
 use risetime_analysis::metric::Metric;

@@ -13,21 +13,17 @@
 //! the end, and the notes; of a run that fails, of its error. A change that is meant to change nothing leaves the file as it
 //! is; one that is meant to change something writes it anew with `BLESS=1` and says in its message what moved.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-#[path = "../../sim/src/tests/generate.rs"]
-mod generate;
-#[path = "side_by_side/figures.rs"]
-#[allow(dead_code, reason = "only the experiments are wanted here")]
-mod side_by_side;
-
+use crate::draws;
+use crate::experiment;
+use crate::generate;
+use crate::side_by_side_figures as side_by_side;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use risetime_analysis::verify::Mode;
 use risetime_kernel::units::{Instant, Span};
 use risetime_lab::{record, verify};
 use risetime_model::settings::Value;
-use risetime_model::{Experiment, Platform, Policy, Workload, library};
+use risetime_model::{Experiment, Platform, Workload, library};
 use risetime_sim::cause::{CAUSES, Causes};
 use risetime_sim::mutant::{self, Mutant};
 use risetime_sim::{Counterfactual, Replay, Simulator};
@@ -35,7 +31,7 @@ use risetime_trace::{Backend, Event, Header, Memory, TraceSink};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// FNV-1a of everything that is written into it.
 struct Hash {
@@ -109,20 +105,6 @@ fn of_replay(experiment: &Experiment, mode: Mode) -> String {
 
 /// One experiment of the corpus: its name, and what gives its line.
 type Entry = (String, Box<dyn Fn() -> String + Send + Sync>);
-
-fn experiment(
-    platform: Platform,
-    workload: Workload,
-    policy: &str,
-    set: &[(&str, Value)],
-    duration: Span,
-) -> Experiment {
-    let set: Vec<(String, Value)> = set.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let policy = Policy::from_arg_with(policy, &set).expect("a policy");
-    let settings = risetime_sim::resolve(&platform, &policy).expect("settings");
-    let (platform, workload) = (Arc::new(platform), Arc::new(workload));
-    Experiment { platform, workload, policy, settings, duration, phase: Span(0), seed: 1 }
-}
 
 fn shipped(platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]) -> Experiment {
     let ms = match (platform, workload) {

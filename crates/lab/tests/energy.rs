@@ -148,7 +148,7 @@ fn counted(e: &Experiment) -> (RunResult, Residencies) {
             same_energy(mj, energy, &what);
         }
         total = total.filter(|_| !unknown).map(|sum| sum + energy);
-        let busy = own.iter().filter(|(s, _)| matches!(s, State::Busy(_))).map(|s| s.1).sum();
+        let busy: u64 = own.iter().filter(|(s, _)| matches!(s, State::Busy(_))).map(|s| s.1).sum();
         assert_eq!(ns(told.busy_ms), busy, "{what}: busy");
         let names = &p.domains[p.domain_of(told.cpu).expect("a CPU")].idle;
         let idle: Vec<(String, u64)> = own

@@ -1,8 +1,6 @@
 //! What `explain` says has to add up, to be 0 where there is nothing, and to come true.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-
+use crate::draws;
 use proptest::prelude::*;
 use risetime_analysis::Options;
 use risetime_analysis::explain::{About, Explanation, Over};

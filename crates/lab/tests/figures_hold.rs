@@ -1,33 +1,15 @@
 //! Figures that have to hold whatever is run: work is what was done, times of a CPU are the whole run, nothing lost is negative.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-#[path = "../../sim/src/tests/generate.rs"]
-#[allow(dead_code, reason = "not all strategies are wanted here")]
-mod generate;
-
+use crate::draws;
+use crate::experiment;
+use crate::generate;
 use proptest::prelude::*;
 use risetime_analysis::{Options, RunResult};
 use risetime_kernel::units::Span;
 use risetime_lab::{Run, phase_spans, run};
 use risetime_model::settings::Value;
-use risetime_model::{Experiment, Platform, Policy, Workload};
+use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::Simulator;
-use std::sync::Arc;
-
-fn experiment(
-    platform: Platform,
-    workload: Workload,
-    policy: &str,
-    set: &[(&str, Value)],
-    duration: Span,
-) -> Experiment {
-    let set: Vec<(String, Value)> = set.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let policy = Policy::from_arg_with(policy, &set).expect("a policy");
-    let settings = risetime_sim::resolve(&platform, &policy).expect("settings");
-    let (platform, workload) = (Arc::new(platform), Arc::new(workload));
-    Experiment { platform, workload, policy, settings, duration, phase: Span(0), seed: 1 }
-}
 
 fn result(e: &Experiment) -> RunResult {
     let Run { result, .. } = run(&Simulator, e, Options::default(), None).expect("a run");

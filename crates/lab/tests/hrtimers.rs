@@ -1,8 +1,6 @@
 //! What high-resolution timers cost a Chromebook that plays a video, and what of it user space can save.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::Measured;
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::metric::Metric;

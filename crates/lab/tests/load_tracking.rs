@@ -1,8 +1,6 @@
 //! What the slides of March 2017 call problems and cures, each with what the kernel's arithmetic comes to.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::Reproduced;
 use risetime_lab::{check_study, reproduce};
 use risetime_model::Study;

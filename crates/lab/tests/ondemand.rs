@@ -1,9 +1,7 @@
 //! "Be friendly towards latency-sensitive bursty workloads": what a sleep costs under ondemand, and what carrying the load
 //! over changes, on the machine of that commit.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::Reproduced;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_lab::{Request, STUDY_PHASES, reproduce};

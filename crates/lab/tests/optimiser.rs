@@ -1,8 +1,6 @@
 //! What the optimiser writes, run in the simulator: in time, and what slack buys where jobs take longer than declared.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::Options;
 use risetime_deploy::optimise::{
     self, Deployment, DrawnDags, Effort, Objective, Problem, Runs, check, draw_dags, exact,

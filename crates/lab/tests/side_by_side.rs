@@ -1,9 +1,6 @@
 //! Small experiments of several tasks, judged by what real kernels gave for them (`side_by_side/`).
 
-#[path = "side_by_side/figures.rs"]
-#[allow(dead_code, reason = "what the example `side_by_side` records and prints with")]
-mod figures;
-
+use crate::side_by_side_figures as figures;
 use figures::{Outcome, Pair, dir, experiment, names, pairs, policy_of, recorded, simulate, table};
 use risetime_sim::mutant::{FIGURE_MUTANTS, Mutant};
 use risetime_sim::{Replay, Simulator};

@@ -1,8 +1,6 @@
 //! "The promise to steady tasks": what of it a simulation shows.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::Reproduced;
 use risetime_lab::{STUDY_PHASES, check_study, reproduce};
 use risetime_model::Study;

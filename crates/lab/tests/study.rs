@@ -1,8 +1,6 @@
 //! The built-in studies: which published numbers hold, and that those which do not are argued.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::Reproduced;
 use risetime_lab::{STUDY_PHASES, check_study, reproduce};
 use risetime_model::Study;

@@ -1,8 +1,6 @@
 //! Studies that are tables: what their pages show is what they print, and what has to be true of them is.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_analysis::study::Reproduced;
 use risetime_lab::{STUDY_PHASES, reproduce};
 use risetime_model::Study;

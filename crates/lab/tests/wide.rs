@@ -1,8 +1,6 @@
 //! The wide draw: everything comes often enough, all of it runs, and docs/wide-draw.md says how often.
 
-#[path = "../../../tests/page.rs"]
-mod page;
-
+use crate::page;
 use risetime_kernel::KernelRev;
 use risetime_lab::{Can, Case, WIDE_ON, run, wide, wide_named};
 use risetime_model::workload::{Event, Policy, TaskSpec};
@@ -133,7 +131,7 @@ fn everything_is_drawn_often_and_the_page_says_how_often() {
     let rows: String = order.iter().map(row).collect();
     page::holds(
         "wide-draw.md",
-        "<!-- from here on generated: BLESS=1 cargo test -p risetime-lab --test wide -->\n",
+        "<!-- from here on generated: BLESS=1 cargo test -p risetime-lab --test lab wide -->\n",
         "",
         &format!("\n| a case has | % |\n|---|---|\n{rows}"),
     );

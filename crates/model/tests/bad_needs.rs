@@ -1,8 +1,6 @@
 //! What a user is told about a file of real-time needs that is wrong.
 
-mod common;
-
-use common::{check_transcript, entry};
+use crate::common::{check_transcript, entry};
 use risetime_model::Needs;
 
 const GOOD: &str = r#"schema = 1

@@ -1,8 +1,6 @@
 //! Every fault in a platform or policy file: one clear message, quickly.
 
-mod common;
-
-use common::{check_transcript, entry};
+use crate::common::{check_transcript, entry};
 use risetime_model::{Platform, Policy};
 use std::time::{Duration, Instant};
 

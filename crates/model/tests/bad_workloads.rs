@@ -1,8 +1,6 @@
 //! Every fault in a workload: one clear message, quickly.
 
-mod common;
-
-use common::{check_transcript, entry};
+use crate::common::{check_transcript, entry};
 use risetime_model::{Platform, Workload};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,6 @@
 //! What holds for every platform and for every input, good or bad.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-
+use crate::draws;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

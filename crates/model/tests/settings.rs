@@ -1,8 +1,6 @@
 //! Settings: defaults, ranges, and whose they are.
 
-mod common;
-
-use common::{check_transcript, entry};
+use crate::common::{check_transcript, entry};
 use risetime_kernel::units::CpuId;
 use risetime_model::settings::{Default, Group, Home, Neutral, Range};
 use risetime_model::{Catalogue, Param, Policy, Settings, Value};

@@ -1,10 +1,7 @@
 //! Task sets in and out: PARTSim's YAML, rt-app JSON, and what a user is told where a file is wrong.
 
-mod common;
-#[path = "../../../tests/draws.rs"]
-mod draws;
-
-use common::{check_transcript, entry};
+use crate::common::{check_transcript, entry};
+use crate::draws;
 use proptest::prelude::*;
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::taskset::{Resource, ResourceKind, RtTask, Scheduling, Server, Step, TaskSet};

@@ -11,6 +11,7 @@ use risetime_deploy::plan::Plan;
 use risetime_deploy::promise::{Company, Promise, Trial, Tried};
 use risetime_kernel::units::Span;
 use risetime_lab::deploy::{Asked, Attempt, plan_tried, trial};
+use risetime_model::settings::Value;
 use risetime_model::{Needs, Platform};
 use risetime_sim::Simulator;
 use risetime_vm::Vm;
@@ -190,14 +191,16 @@ impl Case {
         (runs.iter().map(|r| r.2.due).sum(), runs.iter().map(|r| missed(&r.2)).sum())
     }
 
-    /// A line of the record of plans on real kernels; `None`: this one is not guaranteed on such a machine, whose frequencies a kthread changes.
+    /// A line of the record of plans on real kernels; `None`: this one is not guaranteed on the virtual machine, whose frequencies a kthread
+    /// changes, and whose costs are the profile `vm`.
     pub(crate) fn vm_line(&self) -> Option<String> {
         let needs = self.needs(0);
         let mut platform = Platform::clone(&self.machine());
         platform.domains.iter_mut().for_each(|d| d.fast_switch = false);
         let platform = Arc::new(platform);
-        let tried =
-            plan_tried(&needs, &platform, &self.asked, &mut |_, _| {}).expect("it can be asked");
+        let mut asked = self.asked.clone();
+        asked.set.push(("noise".into(), Value::Name("vm".into())));
+        let tried = plan_tried(&needs, &platform, &asked, &mut |_, _| {}).expect("it can be asked");
         let plan = tried.plan.as_ref().ok().filter(|_| tried.guaranteed())?;
         let release = self.asked.policy.trim_start_matches("linux-");
         let cache = risetime_vm::fetch::Cache::from_env().expect("a cache");
@@ -205,7 +208,7 @@ impl Case {
             Vm::find(&cache, Some(release), risetime_sim::catalogue()).expect("a kernel");
         let length = Span::from_ms(2000);
         let attempt = Attempt { company: Company::Busy, phase: 0, length };
-        let t = trial(&vm, &needs, &platform, plan, &self.asked, attempt);
+        let t = trial(&vm, &needs, &platform, plan, &asked, attempt);
         let t = t.unwrap_or_else(|e| panic!("{}: {e}", self.seed));
         let first = t.first.map_or(String::new(), |m| format!("{}@{:.3}", m.task, m.due_ms));
         let late = t.late.join(" ");

@@ -1,0 +1,7 @@
+//! Figures from traces.
+
+mod common;
+mod definitions;
+mod figures;
+mod properties;
+mod readings;
