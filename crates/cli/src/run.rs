@@ -161,7 +161,13 @@ fn why(of: &Asked<'_>, run: Option<&RunResult>) -> Vec<String> {
         None => (group_name(&task.comm), " --over worst"),
     };
     let command = request(args).command().replacen(" run ", " explain ", 1);
-    vec![command, format!("--task {}{over}", quoted(name))]
+    // An option and its value are a word, unless one of them is quoted: it may hold anything.
+    let mut words: Vec<String> = match command.contains(['\'', '"']) {
+        true => vec![command],
+        false => command.replace(" --", "\n--").lines().map(str::to_string).collect(),
+    };
+    words.push(format!("--task {}{over}", quoted(name)));
+    words
 }
 
 /// The tasks that `--task` means, as a name or a pattern; of a job the one that begins it.

@@ -67,21 +67,25 @@ pub(super) fn file_word(name: &str) -> String {
 /// The variables that hold the threads, `T1` for the first name, set by commands.
 fn find(page: &mut Page<'_>, names: &[&str]) {
     let found = addresses(names);
-    let mut line = |words: &[&str]| {
+    let line = |page: &mut Page<'_>, words: &[&str]| {
         page.command("  ", Ink::Dim, words.iter().map(|w| (*w).to_string()));
     };
     if found.iter().any(|a| matches!(a, Address::Name(_))) {
-        line(&["tid()", "{", "set -- $(grep -slxF -e \"$1\" /proc/[0-9]*/task/[0-9]*/comm);"]);
-        line(&["  [ $# = 1 ]", "||", "{ echo \"$# threads: $*\" >&2; return 1; };"]);
-        line(&["  set -- \"${1%/comm}\"; echo \"${1##*/}\"; }"]);
+        line(
+            page,
+            &["tid()", "{", "set -- $(grep -slxF -e \"$1\" /proc/[0-9]*/task/[0-9]*/comm);"],
+        );
+        line(page, &["  [ $# = 1 ]", "||", "{ echo \"$# threads: $*\" >&2; return 1; };"]);
+        line(page, &["  set -- \"${1%/comm}\"; echo \"${1##*/}\"; }"]);
     }
     for (i, (address, name)) in found.iter().zip(names).enumerate() {
         let n = i + 1;
         match address {
-            Address::Name(kept) => line(&[&format!("T{n}=$(tid {})", quoted(kept))]),
+            Address::Name(kept) => line(page, &[&format!("T{n}=$(tid {})", quoted(kept))]),
             Address::Unknown(why) => {
                 let why = format!("thread id of {}, whose name {why}", plain(name));
-                line(&[&format!(": \"${{T{n}:?{why}}}\"")]);
+                // Within the quotes, too, a line may go on after a backslash.
+                command(page, &format!(": \"${{T{n}:?{why}}}\""));
             }
         }
     }

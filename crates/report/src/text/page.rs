@@ -236,11 +236,7 @@ impl<'a> Page<'a> {
 
     /// Adds a line, made safe and fitting; spaces at its end are dropped.
     pub(super) fn line(&mut self, line: Line) {
-        let mut pieces: Vec<(Ink, String)> = Vec::new();
-        for (ink, text) in line.0 {
-            let clean: String = text.chars().map(printable).collect();
-            pieces.push((ink, if self.style.unicode { clean } else { ascii(&clean) }));
-        }
+        let pieces = self.safe(line);
         let mut room = self.width();
         let mut kept: Vec<(Ink, String)> = Vec::new();
         let total: usize = pieces.iter().map(|(_, t)| width(t)).sum();
@@ -257,6 +253,19 @@ impl<'a> Page<'a> {
             kept.push((ink, if self.style.unicode { short } else { ascii(&short) }));
             break;
         }
+        self.put(kept);
+    }
+
+    /// The pieces of a line without what a terminal would obey.
+    fn safe(&self, line: Line) -> Vec<(Ink, String)> {
+        let clean = |(ink, text): (Ink, String)| {
+            let clean: String = text.chars().map(printable).collect();
+            (ink, if self.style.unicode { clean } else { ascii(&clean) })
+        };
+        line.0.into_iter().map(clean).collect()
+    }
+
+    fn put(&mut self, mut kept: Vec<(Ink, String)>) {
         while let Some((_, last)) = kept.last_mut() {
             last.truncate(last.trim_end().len());
             if !last.is_empty() {
@@ -299,7 +308,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A command on as many lines as it needs, which a shell takes as one; `words` are not parted.
+    /// A command on as many lines as it needs, which a shell takes as one; `words` are not parted, and none is cut: it is to be pasted.
     pub(super) fn command(
         &mut self,
         head: &str,
@@ -320,7 +329,8 @@ impl<'a> Page<'a> {
         for (i, line) in lines.into_iter().enumerate() {
             let head = if i == 0 { head.to_string() } else { " ".repeat(width(head)) };
             let more = if i < last { " \\" } else { "" };
-            self.line(Line::new().plain(head).ink(ink, line + more));
+            let pieces = self.safe(Line::new().plain(head).ink(ink, line + more));
+            self.put(pieces);
         }
     }
 
@@ -479,6 +489,13 @@ mod tests {
         assert_eq!(lines[1], "x".repeat(39) + "…");
         assert_eq!(lines[2], "漢".repeat(19) + "…");
         assert_eq!(lines[3], "x".repeat(39) + "…");
+    }
+
+    #[test]
+    fn no_word_of_a_command_is_cut() {
+        let mut page = Page::new(&PLAIN);
+        page.command("Why: ", Ink::Dim, ["run".to_string(), "x".repeat(60)]);
+        assert_eq!(page.finish(), format!("Why: run \\\n       {}\n", "x".repeat(60)));
     }
 
     #[test]
