@@ -217,8 +217,11 @@ fn assumes(m: &Machine, asked: &Asked) -> Vec<String> {
             ),
         });
     }
-    let changes = m.cpus.iter().filter(|c| c.speeds.len() > 1).map(|c| c.change).max();
-    if let Some(change) = changes {
+    let varies = || m.cpus.iter().filter(|c| c.usable && c.speeds.len() > 1);
+    if varies().any(|c| !c.follows_deadlines) {
+        all.push("of frequencies that may change no more than the lowest of each policy".into());
+    }
+    if let Some(change) = varies().filter(|c| c.follows_deadlines).map(|c| c.change).max() {
         all.push(format!(
             "a frequency is there {} µs after the governor wants it, at most",
             us(change)

@@ -70,10 +70,10 @@ impl World {
     }
 
     /// Starts the command in a group of its own and waits until its helper runs: both their pids.
-    /// Who tests in the background of a script has Ctrl-C ignored, and would pass that on (`env` undoes it).
+    /// Who tests in the background of a script has Ctrl-C ignored, or hang-ups (nohup), and would pass that on (`env` undoes it).
     fn start(&self, args: &[&str]) -> (Child, u32) {
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_risetime")]).args(args);
+        command.args(["--default-signal=INT,HUP", env!("CARGO_BIN_EXE_risetime")]).args(args);
         as_meant_for_a_person(&mut command, &self.0);
         let mut command = self.dress(command);
         let child = command.process_group(0).stderr(Stdio::null()).stdout(Stdio::null()).spawn();
