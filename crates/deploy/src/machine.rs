@@ -111,8 +111,6 @@ pub struct Proof {
     pub reason: String,
     /// Reservations, in the order of the tasks; empty under fixed priorities.
     pub budgets: Vec<Budget>,
-    /// The fair server may run in place of them.
-    pub served: bool,
 }
 
 /// So much more than it needs a budget is, in 1/100, where there is room.
@@ -342,7 +340,6 @@ impl<'a> On<'a> {
                 slack / 1000
             ),
             budgets: Vec::new(),
-            served: server.is_some(),
         })
     }
 
@@ -367,7 +364,7 @@ impl<'a> On<'a> {
                 other => other,
             };
             match proven {
-                Ok((test, reason, served)) => return Ok(Proof { test, reason, budgets, served }),
+                Ok((test, reason)) => return Ok(Proof { test, reason, budgets }),
                 Err(e) => why = why.or(Some(e)),
             }
             if percent == 0 {
@@ -498,15 +495,14 @@ impl<'a> On<'a> {
         &self,
         budgets: &[Budget],
         crowded: bool,
-    ) -> Result<(&'static Test, String, bool), String> {
+    ) -> Result<(&'static Test, String), String> {
         let floor = budgets.iter().map(|b| self.speed_for(bw(b.runtime, b.period))).min();
         let floor = floor.unwrap_or(self.slowest).max(self.slowest);
         let lost = scaled(self.cpu.change.0, floor - self.slowest, floor);
         let mut loads = self.due(floor, self.once + 2 * self.exit + lost)?;
-        let server = self.server(&loads, crowded);
-        loads.extend(server);
+        loads.extend(self.server(&loads, crowded));
         let (test, reason) = admitted(&loads)?;
-        Ok((test, format!("{reason}{}", self.at(floor)), server.is_some()))
+        Ok((test, format!("{reason}{}", self.at(floor))))
     }
 
     /// All budgets fit, each with what its wakeup loses until the frequency follows.
@@ -514,7 +510,7 @@ impl<'a> On<'a> {
         &self,
         budgets: &[Budget],
         crowded: bool,
-    ) -> Result<(&'static Test, String, bool), String> {
+    ) -> Result<(&'static Test, String), String> {
         if !self.cpu.follows_deadlines {
             return Err("the frequency follows no deadlines".into());
         }
@@ -531,14 +527,9 @@ impl<'a> On<'a> {
                 scaled(scaled(b.runtime + lost, 1024, self.fastest), 1_000_000, self.left);
             loads.push(Load { runtime, period: b.period, deadline: b.period });
         }
-        let server = self.server(&loads, crowded);
-        loads.extend(server);
+        loads.extend(self.server(&loads, crowded));
         let (test, reason) = admitted(&loads)?;
-        Ok((
-            test,
-            format!("budgets and what changes of the frequency cost: {reason}"),
-            server.is_some(),
-        ))
+        Ok((test, format!("budgets and what changes of the frequency cost: {reason}")))
     }
 }
 
