@@ -60,7 +60,7 @@ pub struct Cpu {
     pub domain: usize,
     /// Of which the kernel's admission goes by.
     pub capacity: Capacity,
-    /// Its frequencies and how fast it is there, of 1024, ascending; not empty.
+    /// The frequencies of the CPU and its speed at each, of 1024, ascending; not empty.
     pub speeds: Vec<(KHz, Capacity)>,
     /// From a decision to a frequency.
     pub change: Span,
@@ -98,7 +98,7 @@ pub struct Need {
 pub struct Budget {
     /// Of a CPU of capacity 1024 at its highest frequency.
     pub runtime: u64,
-    /// And deadline.
+    /// The period of the reservation, which is its deadline, too.
     pub period: u64,
 }
 
@@ -141,7 +141,7 @@ impl Machine {
         }
     }
 
-    /// The same machine where the frequency of a domain is never below `floor`.
+    /// Returns the machine on which the frequency of a domain is never below `floor`.
     pub(crate) fn at_least(&self, domain: usize, floor: KHz) -> Machine {
         let mut m = self.clone();
         for cpu in m.cpus.iter_mut().filter(|c| c.domain == domain) {
@@ -179,7 +179,7 @@ impl Machine {
 }
 
 impl Cpu {
-    /// Its speed at its highest frequency, of 1024.
+    /// Returns the speed of the CPU at its highest frequency, of 1024.
     pub(crate) fn fastest(&self) -> Capacity {
         self.speeds.last().map_or(Capacity(0), |(_, speed)| *speed)
     }
@@ -293,7 +293,7 @@ impl<'a> On<'a> {
 
     // ------------------------------------------------------------------ fixed priorities
 
-    /// At the lowest frequency that there may be.
+    /// Proves them at the lowest frequency that there may be.
     fn fixed(&self, keys: &[u64], crowded: bool) -> Result<Proof, String> {
         let early = self.once + self.exit;
         let loads = self.loads(self.slowest);
@@ -385,7 +385,7 @@ impl<'a> On<'a> {
         )
     }
 
-    /// Of a reservation. Rounding: down to whole µs.
+    /// Returns the period that a reservation for `t` has. Rounding: down to whole µs.
     fn server_period(&self, t: &Need) -> u64 {
         let between = t.period.saturating_sub(self.once + self.exit).max(1000);
         t.deadline.min(between) / 1000 * 1000
@@ -396,7 +396,7 @@ impl<'a> On<'a> {
         self.slowest < self.fastest
     }
 
-    /// Words for a speed, where there are several.
+    /// Returns the words for a speed; none where there is but one.
     fn at(&self, speed: u64) -> String {
         if self.varies() { format!(" at {speed} of 1024") } else { String::new() }
     }

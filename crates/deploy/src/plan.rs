@@ -129,17 +129,16 @@ pub fn plan(
     if own.proven() {
         return Ok(own);
     }
-    // Of each domain a CPU, and its frequencies.
-    let domains: Vec<(CpuId, Vec<KHz>)> = (0..platform.domains.len())
+    // The first CPU of each domain, which knows its frequencies.
+    let domains: Vec<&machine::Cpu> = (0..platform.domains.len())
         .filter_map(|domain| machine.cpus.iter().find(|c| c.domain == domain))
-        .map(|c| (c.id, c.speeds.iter().map(|(freq, _)| *freq).collect()))
         .collect();
     let at = |floors: &[usize]| {
-        let each = domains.iter().zip(floors).enumerate();
-        let m = each.fold(machine.clone(), |m, (d, ((_, freqs), at))| m.at_least(d, freqs[*at]));
+        let each = domains.iter().zip(floors);
+        let m = each.fold(machine.clone(), |m, (c, at)| m.at_least(c.domain, c.speeds[*at].0));
         placed(needs, platform, &m, rules).ok().filter(Plan::proven)
     };
-    let mut floors: Vec<usize> = domains.iter().map(|(_, freqs)| freqs.len() - 1).collect();
+    let mut floors: Vec<usize> = domains.iter().map(|c| c.speeds.len() - 1).collect();
     let Some(mut best) = at(&floors) else { return Ok(own) };
     for domain in 0..domains.len() {
         let mut low = 0;
@@ -153,7 +152,7 @@ pub fn plan(
         }
     }
     let needed = domains.iter().zip(&floors).filter(|(_, at)| **at > 0);
-    let floors = needed.map(|((cpu, freqs), at)| (*cpu, freqs[*at])).collect();
+    let floors = needed.map(|(c, at)| (c.id, c.speeds[*at].0)).collect();
     Ok(Plan { floors, ..best })
 }
 

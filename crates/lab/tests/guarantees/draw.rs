@@ -24,7 +24,7 @@ pub(crate) const KERNELS: [&str; 3] = ["linux-6.12", "linux-7.2", "linux-7.3"];
 pub(crate) const HEAD: &str =
     "seed,platform,kernel,scheduler,tasks,load_percent,guaranteed,proven,kept,due,missed,more_kept";
 
-/// The same of plans on real kernels.
+/// The first line of the record of plans on real kernels.
 pub(crate) const VM_HEAD: &str = "seed,platform,kernel,due,missed,late,first";
 
 /// The rows of a record; lines with `#` say by which version, and when, those after them were made.
@@ -130,7 +130,7 @@ impl Case {
         Needs::parse(&self.text(more_percent), "drawn.toml").expect("it is one")
     }
 
-    /// The same as TOML.
+    /// Returns the file as TOML.
     pub(crate) fn text(&self, more_percent: u64) -> String {
         let mut out = format!("schema = 1\nname = \"drawn-{}\"\n", self.seed);
         for (i, task) in self.tasks.iter().enumerate() {

@@ -40,7 +40,7 @@ pub struct Bounds {
 /// How fast the CPUs of a domain are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speeds {
-    /// Its frequencies within its limits, and how fast it is at each, of 1024, ascending; not empty.
+    /// The frequencies of the domain within its limits and its speed at each, of 1024, ascending; not empty.
     pub speeds: Vec<(KHz, Capacity)>,
     /// From a decision to the frequency, with one decision before it under way.
     pub change: Span,
