@@ -101,7 +101,7 @@ impl TraceSink for Analyzer<'_> {
     fn header(&mut self, header: &Header) {
         self.run = Some(Run::new(header, &self.options, self.lists.take()));
     }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if let Some(run) = &mut self.run {
             run.event(at, event);
         }
@@ -208,9 +208,9 @@ impl<'a> Run<'a> {
         self.now = self.now.max(at.0);
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         self.advance(at);
-        if let Some(cpu) = cpu_of(event)
+        if let Some(cpu) = event.cpu()
             && !self.machine.has(cpu)
         {
             self.unknown_cpus += 1;
@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
                 }
             }
             Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
-                self.task_new(task, comm, user, cpu, max_speed);
+                self.task_new(task, &comm, user, cpu, max_speed);
             }
             Event::MaxSpeed { task, max_speed } => {
                 let s_max = self.machine.snap(max_speed);
@@ -306,34 +306,7 @@ impl<'a> Run<'a> {
                 let state = self.machine.capped(d, by, max);
                 self.loses_in(d, state);
             }
-            Event::Phase { .. }
-            | Event::UtilEst { .. }
-            | Event::WaitingAvg { .. }
-            | Event::PeltCfs { .. }
-            | Event::PeltPressure { .. }
-            | Event::CpuCapacity { .. }
-            | Event::Hotplug { .. }
-            | Event::CpuFrequencyLimits { .. }
-            | Event::Overutilized { .. }
-            | Event::Waking { .. }
-            | Event::Prio { .. }
-            | Event::Clamps { .. }
-            | Event::CpuClamps { .. }
-            | Event::Entity { .. }
-            | Event::GroupEntity { .. }
-            | Event::GroupQueue { .. }
-            | Event::GroupThrottled { .. }
-            | Event::TaskLoad { .. }
-            | Event::CfsLoad { .. }
-            | Event::CfsUtilEst { .. }
-            | Event::FreqLook { .. }
-            | Event::Deadline { .. }
-            | Event::CfsQueue { .. }
-            | Event::Tick { .. }
-            | Event::Resched { .. }
-            | Event::BalanceDue { .. }
-            | Event::BalanceLook { .. }
-            | Event::IdleSelect { .. } => {}
+            _ => {}
         }
     }
 
@@ -811,25 +784,6 @@ fn used_up(q: &Quota) -> Option<String> {
             q.group, q.throttled, q.periods, q.throttled_ms, longest.unwrap_or_default()
         )
     })
-}
-
-/// The CPU that an event is about, where a wrong one could do harm.
-fn cpu_of(event: &Event<'_>) -> Option<CpuId> {
-    match *event {
-        Event::TaskNew { cpu, .. }
-        | Event::Wakeup { cpu, .. }
-        | Event::Switch { cpu, .. }
-        | Event::Freq { cpu, .. }
-        | Event::FreqRequest { cpu, .. }
-        | Event::Idle { cpu, .. }
-        | Event::Irq { cpu, .. }
-        | Event::Stolen { cpu, .. }
-        | Event::Work { cpu, .. }
-        | Event::Capped { cpu, .. }
-        | Event::Misfit { cpu, .. } => Some(cpu),
-        Event::Migrate { to, .. } => Some(to),
-        _ => None,
-    }
 }
 
 /// Task ids to indices of the workload's tasks: a table for small ids, a tree for the rest

@@ -268,7 +268,7 @@ impl TraceSink for Readings {
         self.run = Some(Run::new(header, self.from.0, to));
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if let Some(run) = &mut self.run
             && at.0 < run.to
         {
@@ -314,11 +314,11 @@ impl Run {
     }
 
     /// Time of the part, in ns; all that was before it happens when it begins.
-    fn event(&mut self, at: u64, event: &Event<'_>) {
+    fn event(&mut self, at: u64, event: &Event) {
         self.begun = at >= self.from;
         let now = at.saturating_sub(self.from);
         match *event {
-            Event::TaskNew { task, comm, user: true, .. } => self.created(task, comm, now),
+            Event::TaskNew { task, comm, user: true, .. } => self.created(task, &comm, now),
             Event::TaskNew { task, user: false, .. } => drop(self.tasks.remove(&task)),
             Event::Wakeup { task, .. } => {
                 let begun = self.begun;

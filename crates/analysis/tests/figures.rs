@@ -88,7 +88,7 @@ fn cpus_over_the_whole_run() {
     let t = Trace::new().freq(0, 1000).freq(2, 1000).idle(0, Some(0)).idle(2, Some(1)).at(2 * MS);
     let t = t.event(Event::TaskNew {
         task: system,
-        comm: "kthread",
+        comm: "kthread".into(),
         user: false,
         cpu: CpuId(0),
         why: Why::PrevCpu,

@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-fn any_event() -> impl Strategy<Value = Event<'static>> {
+fn any_event() -> impl Strategy<Value = Event> {
     let task = prop_oneof![8 => (0..3_u32).prop_map(TaskId), 1 => any::<u32>().prop_map(TaskId)];
     let cpu = prop_oneof![20 => (0..4_u32).prop_map(CpuId), 1 => any::<u32>().prop_map(CpuId)];
     let freq = prop_oneof![4 => (1..5_u64).prop_map(|n| KHz(n * 500_000)), 1 => (0..u64::MAX).prop_map(KHz)];
@@ -232,7 +232,7 @@ fn any_event() -> impl Strategy<Value = Event<'static>> {
     let prev = prop::option::of((task.clone(), out));
     prop_oneof![
         1 => (task.clone(), any::<bool>(), cpu.clone(), why.clone(), util.clone()).prop_map(
-            |(task, user, cpu, why, max_speed)| Event::TaskNew { task, comm: "x", user, cpu, why, max_speed }
+            |(task, user, cpu, why, max_speed)| Event::TaskNew { task, comm: "x".into(), user, cpu, why, max_speed }
         ),
         3 => (task.clone(), cpu.clone(), why.clone())
             .prop_map(|(task, cpu, why)| Event::Wakeup { task, cpu, why }),

@@ -8,19 +8,19 @@ use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::{JobMark, JobSpec};
 use risetime_trace::{Event, SwitchOut, TraceSink, Why};
 
-fn new(task: TaskId, comm: &'static str, user: bool) -> Event<'static> {
+fn new(task: TaskId, comm: &'static str, user: bool) -> Event {
     let (cpu, why, max_speed) = (CpuId(0), Why::Unknown, Util(1024));
-    Event::TaskNew { task, comm, user, cpu, why, max_speed }
+    Event::TaskNew { task, comm: comm.into(), user, cpu, why, max_speed }
 }
-fn wakeup(task: TaskId) -> Event<'static> {
+fn wakeup(task: TaskId) -> Event {
     Event::Wakeup { task, cpu: CpuId(0), why: Why::Unknown }
 }
-fn switch(cpu: u32, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) -> Event<'static> {
+fn switch(cpu: u32, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) -> Event {
     Event::Switch { cpu: CpuId(cpu), prev, next }
 }
 
 /// The figures of `events` (times in µs) from `from` ms on for `length` ms; the run ends at 1 s.
-fn readings(events: &[(u64, Event<'static>)], from: u64, length: u64) -> Vec<Reading> {
+fn readings(events: &[(u64, Event)], from: u64, length: u64) -> Vec<Reading> {
     let mut sink = Readings::new(Instant(from * MS), Span(length * MS));
     sink.header(&header());
     for (at, event) in events {
@@ -41,7 +41,7 @@ fn near(found: Option<f64>, wanted: f64) {
 }
 
 /// Two tasks of 100 ms, from 100 ms on; what was before tells where everything stands.
-fn trace() -> Vec<(u64, Event<'static>)> {
+fn trace() -> Vec<(u64, Event)> {
     let freq = |cpu, mhz: u64| Event::Freq { cpu: CpuId(cpu), freq: KHz(mhz * 1000) };
     let kthread = TaskId(9);
     vec![

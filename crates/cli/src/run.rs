@@ -460,7 +460,7 @@ impl Progress {
 
 impl TraceSink for Progress {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, _: &Event<'_>) {
+    fn event(&mut self, at: Instant, _: &Event) {
         self.events += 1;
         if self.events.is_multiple_of(Self::EVERY) {
             self.bar.at(at.0 / 1_000_000);

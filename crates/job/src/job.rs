@@ -34,7 +34,7 @@
 //! frequency.
 
 use crate::mark::{Link, Stage};
-use crate::{Event, Hotplug, Policy, Repeat, TaskGroup, Timer};
+use crate::{Event, Hotplug, Name, Policy, Repeat, TaskGroup, Timer};
 use risetime_kernel::units::{CpuId, Span, Util};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -428,7 +428,7 @@ impl Job {
             }
             "phase" => {
                 let phase = Phase {
-                    name: w.word()?,
+                    name: Name::new(&w.word()?),
                     repeat: w.repeat()?,
                     attr: w.attr()?,
                     events: Vec::new(),

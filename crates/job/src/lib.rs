@@ -6,6 +6,9 @@
 pub mod answer;
 pub mod job;
 pub mod mark;
+mod name;
+
+pub use name::Name;
 
 use mark::Stage;
 use risetime_kernel::units::{CpuId, Instant, Span, Util};
@@ -148,7 +151,7 @@ impl std::fmt::Display for Policy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phase<A> {
     /// Its key in the file; the task's own body is a single phase with the task's name.
-    pub name: String,
+    pub name: Name,
     /// How often its events are run.
     pub repeat: Repeat,
     /// The events in order; at least one.

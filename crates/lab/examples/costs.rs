@@ -252,7 +252,7 @@ impl TraceSink for Seen {
         println!("Linux {}: {}", header.kernel_release, settings.join(" "));
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, comm, user: true, .. } => {
                 self.0.insert(task, Task { comm: comm.into(), ..Task::default() });

@@ -265,11 +265,7 @@ mod tests {
                 ..header.clone()
             });
         }
-        fn event(
-            &mut self,
-            at: risetime_kernel::units::Instant,
-            event: &risetime_trace::Event<'_>,
-        ) {
+        fn event(&mut self, at: risetime_kernel::units::Instant, event: &risetime_trace::Event) {
             self.0.event(at, event);
         }
         fn end(&mut self, at: risetime_kernel::units::Instant) {

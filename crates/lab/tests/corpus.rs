@@ -59,7 +59,7 @@ impl Write for Hash {
 
 impl TraceSink for Hash {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if matches!(event, Event::Due { .. } | Event::Stolen { .. }) {
             // Told beside what happens: both follow from it.
             return;

@@ -28,6 +28,7 @@ pub use input::{meant, nearest, read_file};
 pub use needs::Needs;
 pub use platform::Platform;
 pub use policy::Policy;
+pub use risetime_job::Name;
 pub use settings::{Catalogue, Param, Settings, Value};
 pub use study::Study;
 pub use taskset::TaskSet;

@@ -4,6 +4,7 @@ use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
 use risetime_model::Settings;
 use risetime_model::settings::SKIP_MS;
+use risetime_trace::Why;
 use std::collections::BTreeMap;
 
 /// Rounded to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
@@ -122,30 +123,12 @@ pub(crate) fn lost_state(state: &str) -> String {
     }
 }
 
-/// Why a task changed its CPU.
+/// Returns the reason of a migration, by its word, in words.
 pub(crate) fn migration_reason(why: &str) -> String {
-    match why {
-        "misfit" => "misfit: it needs a bigger CPU".into(),
-        "energy" => "energy: a cheaper CPU".into(),
-        "wake_affine" => "to the CPU that wakes it".into(),
-        "idle_sibling" => "an idle CPU nearby".into(),
-        "newidle" => "an idle CPU pulled it".into(),
-        "balance" => "load balancing".into(),
-        "llc" => "to the cache its process prefers".into(),
-        "hotplug" => "its CPU went offline".into(),
-        "affinity" => "its affinity".into(),
-        "lowest_rq" => "where it outranks what runs".into(),
-        "dl_fits" => "where EDF's test holds".into(),
-        "later_rq" => "where deadlines are later".into(),
-        "rt_push" | "dl_push" | "high_push" | "overcommit_push" => {
-            "pushed on: it had to wait".into()
-        }
-        "dl_pull" => "pulled: it had to wait".into(),
-        "least_load" => "CPU with the shortest queue".into(),
-        "earliest_deadline" => "taken: the earliest deadline of all CPUs".into(),
-        "prev_cpu" => "back to its previous CPU".into(),
-        "unrecorded" => "the trace does not say why".into(),
-        other => other.replace('_', " "),
+    match Why::ALL.iter().find(|known| known.as_str() == why) {
+        Some(known) => known.told().into(),
+        None if why == "unrecorded" => "the trace does not say why".into(),
+        None => why.replace('_', " "),
     }
 }
 

@@ -199,7 +199,7 @@ fn a_governor_defers_its_work_to_a_kthread() {
             (200, 1),
         ];
         assert_eq!(freqs(&trace), wanted, "fast_switch {fast_switch}");
-        let kthread = |e: &Event<'_>| matches!(e, Event::Wakeup { task: TaskId(1), .. });
+        let kthread = |e: &Event| matches!(e, Event::Wakeup { task: TaskId(1), .. });
         assert!(trace.events().iter().filter(|(_, e)| kthread(e)).count() >= 10);
     }
 }
@@ -344,7 +344,7 @@ fn schedutil_follows_a_tracker_of_windows() {
 
 /// CPU and reason of each placement of the first task.
 fn places(trace: &Memory) -> Vec<(u64, CpuId, Why)> {
-    let of = |(at, event): &(Instant, Event<'static>)| match *event {
+    let of = |(at, event): &(Instant, Event)| match *event {
         Event::Wakeup { task: TaskId(0), cpu, why } => Some((at.0 / 1_000_000, cpu, why)),
         Event::Migrate { task: TaskId(0), to, why, .. } => Some((at.0 / 1_000_000, to, why)),
         _ => None,
@@ -398,7 +398,7 @@ fn an_idle_governor_chooses_states() {
     let workload = r#"{"tasks": {"t": {"loop": -1, "runtime": 1000, "sleep": 30000}}}"#;
     let deepest = |custom| {
         let trace = run(custom, &laptop, workload, "mainline", 200);
-        let state = |e: &Event<'_>| match e {
+        let state = |e: &Event| match e {
             Event::Idle { state, .. } => *state,
             _ => None,
         };

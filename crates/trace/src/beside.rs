@@ -72,7 +72,7 @@ impl TraceSink for Batches {
     fn header(&mut self, header: &Header) {
         self.send(Part::Header(Box::new(header.clone())));
     }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if !self.listens.to(event) {
             return;
         }
@@ -93,15 +93,15 @@ impl TraceSink for Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Why;
     use crate::memory::tests::Log;
+    use crate::{Name, Why};
     use risetime_kernel::units::{CpuId, TaskId, Util};
 
     fn push(sink: &mut dyn TraceSink, n: u64) -> u64 {
         sink.header(&crate::header::tests::header());
         for i in 0..n {
             let (task, cpu, why) = (TaskId(i as u32), CpuId(1), Why::FirstCpu);
-            let comm = &format!("t{i}");
+            let comm = Name::new(&format!("t{i}"));
             let new = Event::TaskNew { task, comm, user: true, cpu, why, max_speed: Util(i) };
             sink.event(Instant(i), &new);
             sink.event(Instant(i), &Event::Tick { cpu });

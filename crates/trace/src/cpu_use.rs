@@ -123,7 +123,7 @@ impl CpuPowers {
 
     /// Takes in an event, and tells of each CPU whose power is another by it.
     #[inline]
-    pub fn event(&mut self, event: &Event<'_>, mut changed: impl FnMut(PowerChange)) {
+    pub fn event(&mut self, event: &Event, mut changed: impl FnMut(PowerChange)) {
         match *event {
             Event::Switch { cpu, next, .. } => self.does(cpu, |does| does.switch(next), changed),
             Event::Idle { cpu, state } => self.does(cpu, |does| does.idle(state), changed),

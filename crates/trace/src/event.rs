@@ -1,23 +1,110 @@
-//! The events of a trace, each with the reason of the decision where there was one.
+//! The events of a trace: one table, from which the type, its text form, who hears of it and the page of events come.
 
+use crate::parts::{FreqLook, IdleType, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut};
+use crate::recording::{Fields, Number, Numbers};
+use crate::{Hears, Why};
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::workload::{JobMark, Policy};
+use risetime_model::{InputError, Name};
 
-/// One thing that happened. Names follow the kernel's tracepoints where there is one.
+/// A kind of event, as its page tells of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The variant's name.
+    pub name: &'static str,
+    /// The letter with which its lines begin in a recording. A letter is never used for another kind.
+    pub letter: char,
+    /// The least attentive sink that takes it in.
+    pub hears: Hears,
+    /// What it tells.
+    pub about: &'static str,
+    /// Name, type and meaning of each field. The first one says whose the event is: a task's, a CPU's, a group's, a zone's.
+    pub fields: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// Makes [`Event`] and everything that follows from its variants.
 ///
-/// `last_update_time` of a signal counts from the run's time 0 as the trace does (modulo 2^64: it
-/// may lie before), in the clock of its CPU: `clock_pelt`, for irq the plain one. An event of time
-/// 0 may tell of an update before it, which is then the last one there was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+/// A row: the letter of its lines in a recording, its name, the least attentive sink that takes it in, its fields. What a field
+/// becomes in a recording follows from its type ([`Number`]).
+macro_rules! events {
+    ($(
+        $(#[doc = $doc:literal])*
+        $letter:literal $name:ident: $hears:ident {
+            $($(#[doc = $field_doc:literal])* $field:ident: $type:ty,)*
+        },
+    )*) => {
+        /// One thing that happened. Names follow the kernel's tracepoints where there is one.
+        ///
+        /// `last_update_time` of a signal counts from the run's time 0 as the trace does (modulo 2^64: it
+        /// may lie before), in the clock of its CPU: `clock_pelt`, for irq the plain one. An event of time
+        /// 0 may tell of an update before it, which is then the last one there was.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event {
+            $($(#[doc = $doc])* $name { $($(#[doc = $field_doc])* $field: $type,)* },)*
+        }
+
+        impl Event {
+            /// Every kind, in the order of the table.
+            pub const KINDS: &'static [Kind] = &[$(Kind {
+                name: stringify!($name),
+                letter: $letter,
+                hears: Hears::$hears,
+                about: concat!($($doc, "\n"),*),
+                fields: &[$((stringify!($field), stringify!($type), concat!($($field_doc, "\n"),*)),)*],
+            },)*];
+
+            /// Returns the least attentive sink that takes the event in.
+            #[inline(always)]
+            pub const fn hears(&self) -> Hears {
+                match self {
+                    $(Event::$name { .. } => Hears::$hears,)*
+                }
+            }
+
+            /// Returns the CPU that the event is about: the last one that it names, which for a migration is where the task goes.
+            #[inline(always)]
+            pub fn cpu(&self) -> Option<CpuId> {
+                match *self {
+                    $(Event::$name { $($field,)* } => {
+                        let mut cpu = None;
+                        $(cpu = $field.cpu().or(cpu);)*
+                        cpu
+                    })*
+                }
+            }
+
+            /// Appends the numbers and the name of the event, and returns its letter.
+            pub(crate) fn write(&self, line: &mut Numbers) -> char {
+                match *self {
+                    $(Event::$name { $($field,)* } => {
+                        $($field.put(line);)*
+                        $letter
+                    })*
+                }
+            }
+
+            /// Returns the event of a line with this letter; `None`: no kind has it.
+            ///
+            /// Errors: too few numbers, or one that the field cannot have.
+            pub(crate) fn read(letter: char, line: &mut Fields<'_, '_>) -> Result<Option<Event>, InputError> {
+                Ok(Some(match letter {
+                    $($letter => Event::$name { $($field: <$type as Number>::take(line)?,)* },)*
+                    _ => return Ok(None),
+                }))
+            }
+        }
+    };
+}
+
+events! {
     /// A task was created on `cpu` and became runnable (`sched_wakeup_new`).
-    TaskNew {
+    'n' TaskNew: Figures {
         /// The task.
         task: TaskId,
         /// Its name.
-        comm: &'a str,
+        comm: Name,
         /// Whether the workload asked for it (else it is the system's: a `sugov` kthread).
         user: bool,
         /// Where.
@@ -29,7 +116,7 @@ pub enum Event<'a> {
         max_speed: Util,
     },
     /// What the task may get at most has changed (affinity, clamp or limit).
-    MaxSpeed {
+    'm' MaxSpeed: Figures {
         /// The task.
         task: TaskId,
         /// The most speed that it may ever have, of 1024.
@@ -37,7 +124,7 @@ pub enum Event<'a> {
     },
     /// What its affinity alone leaves the task, and affinity and `uclamp_max` together: what is below that in its most
     /// speed is user space's limit on the frequency. Not told where neither takes anything.
-    SpeedLimits {
+    'N' SpeedLimits: Figures {
         /// The task.
         task: TaskId,
         /// By its affinity, of 1024; more where boost OPPs are allowed.
@@ -47,14 +134,14 @@ pub enum Event<'a> {
     },
     /// The task is under another policy than SCHED_OTHER from its creation, or under another one
     /// than before from now on.
-    Policy {
+    'y' Policy: Figures {
         /// The task.
         task: TaskId,
         /// Its policy.
         policy: Policy,
     },
     /// A sleeping task became runnable on `cpu` (`sched_wakeup`).
-    Wakeup {
+    'w' Wakeup: Figures {
         /// The task.
         task: TaskId,
         /// Where it was queued.
@@ -64,7 +151,7 @@ pub enum Event<'a> {
     },
     /// The next wakeup of the task was due so long ago: its timer expired then, or another task woke it. Told before that
     /// wakeup where some time lies between (the way out of an idle state, timer slack, an interrupt); no kernel tells.
-    Due {
+    'Y' Due: Figures {
         /// The task.
         task: TaskId,
         /// How long ago.
@@ -73,14 +160,14 @@ pub enum Event<'a> {
     /// The task that runs on `cpu` has had the CPU for so long without getting on, since it came or this was last told: the switch to
     /// it, a tick, waking others, caches that it had to fill. Handlers that are told of ([`Event::Irq`]) are not in it; no kernel
     /// tells.
-    Stolen {
+    'Z' Stolen: Figures {
         /// The CPU.
         cpu: CpuId,
         /// How long.
         span: Span,
     },
     /// `cpu` went from `prev` to `next`; `None` is the idle task (`sched_switch`).
-    Switch {
+    's' Switch: Figures {
         /// The CPU.
         cpu: CpuId,
         /// Who ran, and how it left.
@@ -89,7 +176,7 @@ pub enum Event<'a> {
         next: Option<TaskId>,
     },
     /// A task that is runnable (or wakes) changed CPU (`sched_migrate_task`).
-    Migrate {
+    'g' Migrate: Figures {
         /// The task.
         task: TaskId,
         /// From where.
@@ -100,24 +187,24 @@ pub enum Event<'a> {
         why: Why,
     },
     /// A task entered a phase of its workload.
-    Phase {
+    'f' Phase: All {
         /// The task.
         task: TaskId,
         /// Its index.
         index: u32,
         /// Its name.
-        name: &'a str,
+        name: Name,
     },
     /// The task begins an event of its program, or has come to its end (only where that was asked
     /// for). What comes between two of them is the same at any speed.
-    Step {
+    'e' Step: Figures {
         /// The task.
         task: TaskId,
         /// Events begun so far, those that took no time counted.
         number: u64,
     },
     /// The task begins a job, is done with it, or hands it on.
-    Job {
+    'J' Job: Figures {
         /// The task.
         task: TaskId,
         /// What.
@@ -125,14 +212,14 @@ pub enum Event<'a> {
     },
     /// The hardware of `cpu`'s frequency domain now runs at `freq` (`cpu_frequency`; one event
     /// per domain, `cpu` is its first).
-    Freq {
+    'q' Freq: Figures {
         /// First CPU of the domain.
         cpu: CpuId,
         /// The frequency.
         freq: KHz,
     },
     /// The governor evaluated the domain of `cpu`: what it saw and what it decided.
-    FreqRequest {
+    'r' FreqRequest: Figures {
         /// First CPU of the domain.
         cpu: CpuId,
         /// The effective util (headroom included) of the decisive CPU.
@@ -144,14 +231,14 @@ pub enum Event<'a> {
     },
     /// `cpu` entered idle state `state` (index into the platform's list), or left idle
     /// (`cpu_idle`).
-    Idle {
+    'i' Idle: Figures {
         /// The CPU.
         cpu: CpuId,
         /// The state; `None`: left.
         state: Option<u32>,
     },
     /// The task's PELT signals were updated (`pelt_se_tp`).
-    PeltTask {
+    't' PeltTask: Figures {
         /// The task.
         task: TaskId,
         /// Where it is attached.
@@ -168,7 +255,7 @@ pub enum Event<'a> {
         last_update_time: ClockPelt,
     },
     /// The task's `util_est` changed (`sched_util_est_se_tp`).
-    UtilEst {
+    'u' UtilEst: All {
         /// The task.
         task: TaskId,
         /// `se->avg.util_est` without its flag bit.
@@ -176,14 +263,14 @@ pub enum Event<'a> {
     },
     /// How long the task waits, recently, has changed (RFC 00/16's `waiting_avg`; only where that
     /// is switched on).
-    WaitingAvg {
+    'a' WaitingAvg: All {
         /// The task.
         task: TaskId,
         /// `se->avg.waiting_avg`.
         waiting_avg: Util,
     },
     /// The CPU's cfs signals were updated (`pelt_cfs_tp` of its own runqueue, no group's).
-    PeltCfs {
+    'c' PeltCfs: All {
         /// The CPU.
         cpu: CpuId,
         /// `cfs_rq->avg.util_avg`.
@@ -200,11 +287,11 @@ pub enum Event<'a> {
         last_update_time: ClockPelt,
     },
     /// The CPU's real-time, deadline or irq signal was updated (`pelt_rt_tp` and siblings).
-    PeltPressure {
+    'p' PeltPressure: All {
         /// The CPU.
         cpu: CpuId,
         /// `rt`, `dl`, `irq`, `hw`.
-        class: &'static str,
+        class: PressureClass,
         /// Its `util_avg`.
         util_avg: Util,
         /// Its `util_sum`.
@@ -215,19 +302,19 @@ pub enum Event<'a> {
         last_update_time: ClockPelt,
     },
     /// What is left of the CPU after irq, rt and dl (`sched_cpu_capacity_tp`).
-    CpuCapacity {
+    'k' CpuCapacity: All {
         /// The CPU.
         cpu: CpuId,
         /// `rq->cpu_capacity`.
         capacity: Capacity,
     },
     /// The root domain's overutilized flag changed (`sched_overutilized_tp`).
-    Overutilized {
+    'o' Overutilized: All {
         /// Its new value.
         on: bool,
     },
     /// A CPU comes online or goes offline.
-    Hotplug {
+    'h' Hotplug: Figures {
         /// The CPU.
         cpu: CpuId,
         /// Whether it comes.
@@ -235,7 +322,7 @@ pub enum Event<'a> {
     },
     /// A deadline task's runtime is used up, or that of the server of a real-time task's group; or the next period's has come
     /// (`dl_throttled`).
-    Throttled {
+    'x' Throttled: Figures {
         /// The task.
         task: TaskId,
         /// Whether it is used up.
@@ -243,7 +330,7 @@ pub enum Event<'a> {
     },
     /// An interrupt's handler begins to keep `cpu` from its task, or from idling, or is done
     /// (`irq_handler_entry`, `irq_handler_exit`).
-    Irq {
+    'j' Irq: Figures {
         /// The CPU.
         cpu: CpuId,
         /// Whether it begins.
@@ -251,28 +338,28 @@ pub enum Event<'a> {
     },
     /// What `cpu` runs is another kind of work from now on than that with which a task comes to a CPU, which is the plain one;
     /// no kernel tells.
-    Work {
+    'K' Work: Figures {
         /// The CPU.
         cpu: CpuId,
         /// By its number on the platform, from 1; 0: plain work.
         kind: u32,
     },
     /// `rq->misfit_task_load` became non-zero (`task` given) or zero.
-    Misfit {
+    'z' Misfit: Figures {
         /// The CPU.
         cpu: CpuId,
         /// The task that does not fit.
         task: Option<TaskId>,
     },
     /// A thermal zone's sensor was read (`thermal_temperature`).
-    Temperature {
+    'C' Temperature: Figures {
         /// The zone, by its place in the platform.
         zone: u32,
         /// What it read.
         millicelsius: u32,
     },
     /// Cooling changed the highest frequency of `cpu`'s domain (`cdev_update`).
-    Cooling {
+    'X' Cooling: Figures {
         /// First CPU of the domain.
         cpu: CpuId,
         /// The highest frequency that is left (`policy->max`).
@@ -281,7 +368,7 @@ pub enum Event<'a> {
         zone: u32,
     },
     /// The limits of `cpu`'s policy have changed (`cpu_frequency_limits`).
-    CpuFrequencyLimits {
+    'M' CpuFrequencyLimits: Figures {
         /// First CPU of the domain.
         cpu: CpuId,
         /// `policy->min`.
@@ -290,7 +377,7 @@ pub enum Event<'a> {
         max: KHz,
     },
     /// Somebody lets `cpu`'s domain go no faster than this from now on.
-    Capped {
+    'A' Capped: Figures {
         /// First CPU of the domain.
         cpu: CpuId,
         /// Who.
@@ -301,7 +388,7 @@ pub enum Event<'a> {
     // What tasks are, told where somebody wants to see it ([`Hears::Attributes`](crate::Hears)).
     /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`); also told with a
     /// kernel's decisions.
-    Prio {
+    'P' Prio: All {
         /// The task.
         task: TaskId,
         /// -1 of the deadline class, 0 to 99 of the real-time class, 100 to 139 of the fair one
@@ -309,14 +396,14 @@ pub enum Event<'a> {
         prio: i32,
     },
     /// The task's clamps, as its group leaves them (`uclamp_eff_value`): likewise, where clamps are used.
-    Clamps {
+    'v' Clamps: All {
         /// The task.
         task: TaskId,
         /// Those in force.
         clamps: Uclamp,
     },
     /// The clamps of a CPU have changed: the largest of its runnable tasks (`rq->uclamp`).
-    CpuClamps {
+    'V' CpuClamps: All {
         /// The CPU.
         cpu: CpuId,
         /// Those in force.
@@ -325,7 +412,7 @@ pub enum Event<'a> {
     // A kernel's decisions, and the state behind them: told where that was asked for.
     /// `try_to_wake_up` begins for the task, before a CPU is chosen (`sched_waking`). Not told of a
     /// task's first wakeup, which it becomes known by.
-    Waking {
+    'W' Waking: All {
         /// The task.
         task: TaskId,
         /// The CPU that wakes it.
@@ -333,7 +420,7 @@ pub enum Event<'a> {
     },
     /// Where the task stands in its runqueue (`p->se`): with each [`PeltTask`](Event::PeltTask), when
     /// it has been queued, and when it begins or ends to run. 6.1 has `vruntime` and a weight only.
-    Entity {
+    'E' Entity: All {
         /// The task.
         task: TaskId,
         /// There.
@@ -341,7 +428,7 @@ pub enum Event<'a> {
     },
     /// Where a task group stands in the queue of the group above, where groups have queues of their own (before 7.3):
     /// with each change of its signals, and when one of its tasks has been queued, begins or ends to run.
-    GroupEntity {
+    'F' GroupEntity: All {
         /// The CPU.
         cpu: CpuId,
         /// The group, by its place in the workload.
@@ -350,7 +437,7 @@ pub enum Event<'a> {
         place: Place,
     },
     /// Where a task group's own queue counts from, with each change of its signals.
-    GroupQueue {
+    'H' GroupQueue: All {
         /// The CPU.
         cpu: CpuId,
         /// The group, by its place in the workload.
@@ -360,7 +447,7 @@ pub enum Event<'a> {
     },
     /// A group's quota is used up on a CPU, or has been refilled there; the groups inside are told with it, behind it and
     /// before it (`tg_throttle_down`, `tg_unthrottle_up`). Where that takes the group from its queue (before 6.18).
-    GroupThrottled {
+    'O' GroupThrottled: All {
         /// The CPU.
         cpu: CpuId,
         /// The group, by its place in the workload.
@@ -369,14 +456,14 @@ pub enum Event<'a> {
         on: bool,
     },
     /// What a group's quota came to, at the run's end (`cpu.stat`).
-    Quota {
+    'b' Quota: Figures {
         /// The group, by its place in the workload.
         group: GroupId,
         /// There.
         stat: QuotaStat,
     },
     /// The load of a task, with each [`PeltTask`](Event::PeltTask).
-    TaskLoad {
+    'l' TaskLoad: All {
         /// The task.
         task: TaskId,
         /// `se->avg.load_avg`: weight by share of time.
@@ -385,7 +472,7 @@ pub enum Event<'a> {
         load_sum: u64,
     },
     /// The load of a CPU's fair tasks (`rq->cfs`), with each [`PeltCfs`](Event::PeltCfs).
-    CfsLoad {
+    'B' CfsLoad: All {
         /// The CPU.
         cpu: CpuId,
         /// `cfs_rq->avg.load_avg`.
@@ -395,7 +482,7 @@ pub enum Event<'a> {
     },
     /// Where the fair runqueue of the CPU stands (`rq->cfs`, no group's): with each
     /// [`PeltCfs`](Event::PeltCfs), and when a task has been queued or begins to run.
-    CfsQueue {
+    'Q' CfsQueue: All {
         /// The CPU.
         cpu: CpuId,
         /// `zero_vruntime`, which was `min_vruntime` before.
@@ -409,21 +496,21 @@ pub enum Event<'a> {
         nr_queued: u32,
     },
     /// A task's estimate joins its CPU's, or leaves it: its dequeue or enqueue begins (`sched_util_est_cfs_tp`).
-    CfsUtilEst {
+    'U' CfsUtilEst: All {
         /// The CPU.
         cpu: CpuId,
         /// `cfs_rq->avg.util_est`, with that.
         util_est: Util,
     },
     /// A governor looks at a CPU (`sugov_update_single_freq`, `sugov_update_shared`).
-    FreqLook {
+    'G' FreqLook: All {
         /// The CPU.
         cpu: CpuId,
         /// From what, and what comes of it.
         look: FreqLook,
     },
     /// What a deadline task has left, when it begins or ends to run (`p->dl`).
-    Deadline {
+    'd' Deadline: All {
         /// The task.
         task: TaskId,
         /// `dl_se->runtime`, in ns.
@@ -432,19 +519,19 @@ pub enum Event<'a> {
         left: i64,
     },
     /// The CPU's tick begins (`sched_tick`).
-    Tick {
+    'T' Tick: All {
         /// The CPU.
         cpu: CpuId,
     },
     /// Somebody asks that the CPU's task gives way: `need_resched` is set (`resched_curr`).
-    Resched {
+    'R' Resched: All {
         /// The CPU.
         cpu: CpuId,
         /// Not before its next tick, or its return to user space (`TIF_NEED_RESCHED_LAZY`).
         lazy: bool,
     },
     /// When the CPU balances next, told at each look at one of its domains, before that is noted.
-    BalanceDue {
+    'D' BalanceDue: All {
         /// The CPU.
         cpu: CpuId,
         /// `jiffies` now.
@@ -456,7 +543,7 @@ pub enum Event<'a> {
         domains: [(u64, u64); 2],
     },
     /// A look for tasks to pull to the CPU begins, in one of its domains (`sched_balance_rq`).
-    BalanceLook {
+    'L' BalanceLook: All {
         /// The CPU.
         cpu: CpuId,
         /// `sd->level`; the lowest is 0.
@@ -467,279 +554,10 @@ pub enum Event<'a> {
         failed: u32,
     },
     /// The idle governor `menu` chose a state (`menu_select`).
-    IdleSelect {
+    'I' IdleSelect: All {
         /// The CPU.
         cpu: CpuId,
         /// From what, and which.
-        select: &'a MenuSelect,
+        select: MenuSelect,
     },
-}
-
-/// From what a governor decides (`sugov_policy`, `sugov_cpu`), as it is before, and what it asks for then.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FreqLook {
-    /// `next_freq`: what it asked for last.
-    pub next_freq: KHz,
-    /// `cached_raw_freq`.
-    pub cached_raw_freq: KHz,
-    /// So long ago (`last_freq_update_time`), in ns.
-    pub since_ns: u64,
-    /// It decides whatever the rate limit says (`limits_changed`, `need_freq_update`).
-    pub forced: bool,
-    /// What the last decision guaranteed the CPU (`bw_min`; before 6.8 `bw_dl`).
-    pub bw_min: Util,
-    /// The CPU has not been idle since the last look (`saved_idle_calls`).
-    pub busy: bool,
-    /// `rq->dl.running_bw`: deadline bandwidth, 2²⁰ = the whole CPU.
-    pub running_bw: u64,
-    /// `cfs_rq->avg.util_avg`. A task that joins or leaves is in it before it is told of.
-    pub util_avg: Util,
-    /// `cfs_rq->avg.runnable_avg`.
-    pub runnable_avg: Util,
-    /// `cfs_rq->avg.util_est`.
-    pub util_est: Util,
-    /// Real-time tasks are runnable there (`rq->rt.rt_nr_running`). `None`: not told.
-    pub rt_runnable: Option<bool>,
-    /// The CPU's clamps (`rq->uclamp`), least and most. `None`: not told, or the kernel has none.
-    pub uclamp: Option<[Util; 2]>,
-    /// `next_freq` after it. `None`: not known, of the last look of a policy.
-    pub chosen: Option<KHz>,
-}
-
-/// Who caps a domain's frequency while the machine runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limit {
-    /// The hardware itself, whatever it is asked for.
-    Hardware,
-    /// A thermal zone, by its cooling device.
-    Heat,
-    /// Firmware, by a request of its driver.
-    Firmware,
-    /// A power budget.
-    Budget,
-    /// User space, by `scaling_max_freq`.
-    User,
-}
-
-impl Limit {
-    /// All of them, in their order.
-    pub const ALL: [Limit; 5] =
-        [Limit::Hardware, Limit::Heat, Limit::Firmware, Limit::Budget, Limit::User];
-}
-
-/// What a CPU does for which tasks are looked for (`enum cpu_idle_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdleType {
-    /// It runs something.
-    NotIdle,
-    /// It idles.
-    Idle,
-    /// Its last task is about to leave it.
-    NewlyIdle,
-}
-
-/// A choice of `menu`: everything that it is made from, and what came of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MenuSelect {
-    /// Its memory before (`struct menu_device`): `next_timer_ns` of the sleep before.
-    pub next_timer_ns: u64,
-    /// `bucket`.
-    pub bucket: u32,
-    /// `correction_factor`.
-    pub correction_factor: [u32; 6],
-    /// `intervals`, in µs.
-    pub intervals_us: [u32; 8],
-    /// `interval_ptr`.
-    pub interval_ptr: u32,
-    /// The sleep before, if it is still to be taken in (`needs_update`).
-    pub last: Option<LastSleep>,
-    /// The next timer as it was told (`tick_nohz_get_sleep_length`), in ns; `None`: it did not ask for it.
-    pub sleep_length_ns: Option<u64>,
-    /// To the next event of the CPU's clock, the tick's included, in ns: the length that it was told
-    /// beside.
-    pub delta_next_ns: i64,
-    /// Whether the tick is stopped already.
-    pub tick_stopped: bool,
-    /// The state that it chose; `None`: not known.
-    pub state: Option<u32>,
-    /// Whether it stops the tick; `None`: not known.
-    pub stop_tick: Option<bool>,
-}
-
-/// What a group's quota came to in a run (`struct cfs_bandwidth`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QuotaStat {
-    /// Periods that ended while the group used its quota (`nr_periods`).
-    pub periods: u64,
-    /// Of those, at whose end it was used up on some CPU (`nr_throttled`).
-    pub throttled: u64,
-    /// How long it was so until it was refilled, on all CPUs together (`throttled_time`).
-    pub time: Span,
-    /// The longest of these times. `None`: not told.
-    pub longest: Option<Span>,
-}
-
-/// A sleep that is over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LastSleep {
-    /// `last_state_idx`.
-    pub state: u32,
-    /// `last_residency_ns`.
-    pub slept_ns: u64,
-    /// Whether the tick ended it (`tick_wakeup`).
-    pub by_tick: bool,
-}
-
-/// How a task left its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwitchOut {
-    /// Still runnable: preempted or its slice is over.
-    Preempted,
-    /// It sleeps.
-    Sleeping,
-    /// It has ended.
-    Exited,
-}
-
-/// Why a decision was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Why {
-    // Placement.
-    /// A workload's first task: `first_cpu`, or the smallest CPU allowed.
-    FirstCpu,
-    /// Fork balancing found the idlest CPU.
-    ForkIdlest,
-    /// The previous CPU was good enough.
-    PrevCpu,
-    /// `find_energy_efficient_cpu` found a cheaper CPU.
-    Energy,
-    /// `select_idle_sibling` found an idle CPU.
-    IdleSibling,
-    /// `wake_affine` chose the waker's CPU.
-    WakeAffine,
-    /// Affinity left no other choice, or moved it.
-    Affinity,
-    /// The task did not fit: misfit active balance.
-    Misfit,
-    /// An idle CPU pulled it (`newidle`).
-    NewIdle,
-    /// Periodic or nohz balance pulled it.
-    Balance,
-    /// Balancing brought it to the last-level cache that its process prefers (SCHED_CACHE).
-    Llc,
-    /// The CPU whose tasks matter least to a real-time task (`find_lowest_rq`).
-    LowestRq,
-    /// The CPU with the latest deadlines, or none (`find_later_rq`).
-    LaterRq,
-    /// A CPU on which EDF's test holds with it (`dl_placement`).
-    DlFits,
-    /// A real-time task waited where it was (`push_rt_task`).
-    RtPush,
-    /// A task of SCHED_HIGH waited where it was.
-    HighPush,
-    /// It goes to a CPU of which tasks of SCHED_OVERCOMMIT ask for less.
-    OvercommitPush,
-    /// A deadline task waited where it was (`push_dl_task`).
-    DlPush,
-    /// A CPU whose deadline task left took it (`pull_dl_task`).
-    DlPull,
-    /// The runqueue with the least load (MuQSS).
-    LeastLoad,
-    /// A CPU that looked for who is to run found the earliest deadline elsewhere (MuQSS).
-    EarliestDeadline,
-    /// Its CPU went offline.
-    Hotplug,
-    /// Another trace said so (`verify`'s mode *given*).
-    Given,
-    // Frequency.
-    /// The util asks for this frequency.
-    Util,
-    /// Same frequency as before: nothing to do.
-    Unchanged,
-    /// Inside `rate_limit_us` of the last change: put off.
-    RateLimited,
-    /// A decrease was refused because the CPU has not been idle (`sugov_hold_freq`).
-    HoldBusy,
-    /// The last request is still being carried out by the kthread (`work_in_progress`).
-    InProgress,
-    /// Raised by `uclamp_min`.
-    UclampMin,
-    /// Held down by `uclamp_max`.
-    UclampMax,
-    /// Raised to the bandwidth that deadline tasks, or servers, are promised.
-    DlBandwidth,
-    /// As far as it goes in one step from the frequency of the moment, which util is taken to be a share of: it is not
-    /// frequency-invariant.
-    NotInvariant,
-    /// Raised by the iowait boost.
-    IowaitBoost,
-    /// Raised because tasks wait (RFC 00/16, patch 13).
-    Waiting,
-    /// Util falls, so that no headroom is added (RFC 00/16, patch 14).
-    Decaying,
-    /// A task of a class above the fair one runs: the highest frequency (schedutil up to 4.16).
-    RealTime,
-    /// A CPU is full, or boosted: no less than `hispeed_freq` (`interactive`).
-    Hispeed,
-    /// Not lower yet: `min_sample_time` is not over (`interactive`).
-    MinSampleTime,
-    /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
-    Fixed,
-    /// A real kernel decided, and does not say why.
-    Unknown,
-}
-
-impl Why {
-    /// The word that reports and JSON use.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Why::FirstCpu => "first_cpu",
-            Why::ForkIdlest => "fork_idlest",
-            Why::PrevCpu => "prev_cpu",
-            Why::Energy => "energy",
-            Why::IdleSibling => "idle_sibling",
-            Why::WakeAffine => "wake_affine",
-            Why::Affinity => "affinity",
-            Why::Misfit => "misfit",
-            Why::NewIdle => "newidle",
-            Why::Balance => "balance",
-            Why::Llc => "llc",
-            Why::LowestRq => "lowest_rq",
-            Why::LaterRq => "later_rq",
-            Why::DlFits => "dl_fits",
-            Why::RtPush => "rt_push",
-            Why::HighPush => "high_push",
-            Why::OvercommitPush => "overcommit_push",
-            Why::DlPush => "dl_push",
-            Why::DlPull => "dl_pull",
-            Why::LeastLoad => "least_load",
-            Why::EarliestDeadline => "earliest_deadline",
-            Why::Hotplug => "hotplug",
-            Why::Given => "given",
-            Why::Util => "util",
-            Why::Unchanged => "unchanged",
-            Why::RateLimited => "rate_limited",
-            Why::HoldBusy => "hold_busy",
-            Why::InProgress => "in_progress",
-            Why::UclampMin => "uclamp_min",
-            Why::UclampMax => "uclamp_max",
-            Why::DlBandwidth => "dl_bandwidth",
-            Why::NotInvariant => "not_invariant",
-            Why::IowaitBoost => "iowait_boost",
-            Why::Waiting => "waiting",
-            Why::Decaying => "decaying",
-            Why::RealTime => "real_time",
-            Why::Hispeed => "hispeed",
-            Why::MinSampleTime => "min_sample_time",
-            Why::Fixed => "fixed",
-            Why::Unknown => "unknown",
-        }
-    }
-}
-
-impl std::fmt::Display for Why {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

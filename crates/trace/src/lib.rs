@@ -10,18 +10,23 @@ mod event;
 mod header;
 pub mod jobs;
 mod memory;
+mod parts;
 pub mod recording;
 mod sink;
+mod why;
 pub mod write;
 
 pub use beside::beside;
 pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
-pub use event::{
-    Event, FreqLook, IdleType, LastSleep, Limit, MenuSelect, QuotaStat, SwitchOut, Why,
-};
+pub use event::{Event, Kind};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, RqMemory, Signal};
 pub use memory::Memory;
+pub use parts::{
+    FreqLook, IdleType, LastSleep, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut,
+};
+pub use risetime_model::Name;
 pub use sink::{Hears, Tee, TraceSink};
+pub use why::Why;
 
 use risetime_kernel::units::Instant;
 use risetime_model::Experiment;

@@ -13,12 +13,15 @@
 //! Differences, because most of a trace is signals that move a little: the text then packs to a
 //! quarter. A line a thing, because whoever is told "line 5120" can look.
 //!
-//! The header is in `header`, the events in `event`.
+//! The header is in `header`, the events in `event`; `number` has what each type of field becomes.
 //!
 //! Left out: [`Header::signals`](crate::Header::signals), which tell a reader whence figures come and decide nothing.
 
 mod event;
 mod header;
+mod number;
+
+pub(crate) use number::{Fields, Number, Numbers};
 
 use crate::{Memory, TraceSink};
 use risetime_model::InputError;

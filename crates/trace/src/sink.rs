@@ -8,7 +8,7 @@ pub trait TraceSink {
     /// The head of the trace, before any event.
     fn header(&mut self, header: &Header);
     /// One event. Times never go back.
-    fn event(&mut self, at: Instant, event: &Event<'_>);
+    fn event(&mut self, at: Instant, event: &Event);
     /// The run is over.
     fn end(&mut self, at: Instant);
     /// Which events are worth making: others may come or not. The same from header to end.
@@ -35,21 +35,8 @@ pub enum Hears {
 impl Hears {
     /// Whether `event` is taken in.
     #[inline(always)]
-    pub fn to(self, event: &Event<'_>) -> bool {
-        match self {
-            Hears::Nothing => false,
-            Hears::Figures => !matches!(
-                event,
-                Event::PeltCfs { .. }
-                    | Event::PeltPressure { .. }
-                    | Event::UtilEst { .. }
-                    | Event::WaitingAvg { .. }
-                    | Event::Phase { .. }
-                    | Event::CpuCapacity { .. }
-                    | Event::Overutilized { .. }
-            ),
-            Hears::All | Hears::Attributes => true,
-        }
+    pub fn to(self, event: &Event) -> bool {
+        self >= event.hears()
     }
 }
 
@@ -61,7 +48,7 @@ impl<A: TraceSink + ?Sized, B: TraceSink + ?Sized> TraceSink for Tee<'_, A, B> {
         self.0.header(header);
         self.1.header(header);
     }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         self.0.event(at, event);
         self.1.event(at, event);
     }
@@ -77,7 +64,7 @@ impl<A: TraceSink + ?Sized, B: TraceSink + ?Sized> TraceSink for Tee<'_, A, B> {
 /// Nowhere: to measure what tracing costs.
 impl TraceSink for () {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, _: &Event<'_>) {}
+    fn event(&mut self, _: Instant, _: &Event) {}
     fn end(&mut self, _: Instant) {}
     fn listens(&self) -> Hears {
         Hears::Nothing

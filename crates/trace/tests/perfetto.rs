@@ -8,7 +8,7 @@ use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, Opp, Platform};
 use risetime_trace::write::perfetto::Writer;
-use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, PressureClass, SwitchOut, TraceSink, Why};
 use std::io;
 
 // ---- a trace ----
@@ -61,7 +61,7 @@ fn header() -> Header {
     }
 }
 
-fn events() -> Vec<(u64, Event<'static>)> {
+fn events() -> Vec<(u64, Event)> {
     let pelt = |util| Event::PeltTask {
         task: T,
         cpu: CpuId(0),
@@ -81,12 +81,12 @@ fn events() -> Vec<(u64, Event<'static>)> {
     };
     vec![
         (0, Event::Freq { cpu: CpuId(2), freq: KHz(3_000_000) }),
-        (0, new(KTHREAD, "sugov:0", false)),
-        (10, new(T, "ramp-0", true)),
+        (0, new(KTHREAD, "sugov:0".into(), false)),
+        (10, new(T, "ramp-0".into(), true)),
         (10, pelt(0)),
         (20, Event::Idle { cpu: CpuId(0), state: None }),
         (20, Event::Switch { cpu: CpuId(0), prev: None, next: Some(T) }),
-        (25, Event::Phase { task: T, index: 1, name: "busy" }),
+        (25, Event::Phase { task: T, index: 1, name: "busy".into() }),
         (30, pelt(5)),
         (30, pelt(5)),
         (
@@ -131,7 +131,7 @@ fn events() -> Vec<(u64, Event<'static>)> {
             62,
             Event::PeltPressure {
                 cpu: CpuId(3),
-                class: "irq",
+                class: PressureClass::Irq,
                 util_avg: Util(4),
                 util_sum: 5,
                 period_contrib: 6,
@@ -146,11 +146,11 @@ fn events() -> Vec<(u64, Event<'static>)> {
     ]
 }
 
-fn write(events: &[(u64, Event<'_>)]) -> Read {
+fn write(events: &[(u64, Event)]) -> Read {
     write_of(&header(), events)
 }
 
-fn write_of(header: &Header, events: &[(u64, Event<'_>)]) -> Read {
+fn write_of(header: &Header, events: &[(u64, Event)]) -> Read {
     let mut bytes = Vec::new();
     let mut w = Writer::new(&mut bytes);
     w.header(header);
@@ -348,7 +348,7 @@ fn odd_events() {
     let (task, cpu) = (TaskId(u32::MAX), CpuId(u32::MAX));
     let read = write(&[
         (1, Event::Wakeup { task, cpu, why: Why::PrevCpu }),
-        (2, Event::Phase { task, index: u32::MAX, name: "" }),
+        (2, Event::Phase { task, index: u32::MAX, name: "".into() }),
         (3, Event::Freq { cpu, freq: KHz(u64::MAX) }),
         (4, Event::Misfit { cpu, task: Some(task) }),
         (5, Event::UtilEst { task, util_est: Util(u64::MAX) }),
@@ -394,9 +394,9 @@ fn an_error_on_the_way_is_reported_at_the_end() {
 
 // ---- priorities, clamps, jobs, power ----
 
-fn new(task: TaskId, comm: &'static str) -> Event<'static> {
+fn new(task: TaskId, comm: &'static str) -> Event {
     let (cpu, why, max_speed) = (CpuId(0), Why::FirstCpu, Util(1024));
-    Event::TaskNew { task, comm, user: true, cpu, why, max_speed }
+    Event::TaskNew { task, comm: comm.into(), user: true, cpu, why, max_speed }
 }
 
 /// (time, prio) of wakeups, and (time, prev_prio, next_prio) of switches.

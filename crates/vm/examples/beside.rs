@@ -97,7 +97,7 @@ struct Slices {
 impl TraceSink for Slices {
     fn header(&mut self, _: &Header) {}
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, comm, user: true, .. } if comm == self.comm => {
                 self.task = Some(task)

@@ -92,7 +92,7 @@ impl TraceSink for Told {
         header.lost.iter().for_each(|lost| println!("lost: {lost}"));
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         let kind = format!("{event:?}");
         let kind = kind.split([' ', '{']).next().unwrap_or_default();
         *self.kinds.entry(kind.into()).or_default() += 1;
@@ -117,7 +117,7 @@ impl TraceSink for Told {
                 self.running.extend(next.map(|next| (cpu, next)));
             }
             Event::Entity { task, place } => self.entity(at, task, place.vruntime),
-            Event::IdleSelect { cpu, select } => self.select(cpu, select),
+            Event::IdleSelect { cpu, select } => self.select(cpu, &select),
             _ => {}
         }
     }

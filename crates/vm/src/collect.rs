@@ -26,7 +26,8 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Tas
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_trace::{
-    BalanceMemory, Event, Hears, IdleMemory, PeriodMemory, RqMemory, SwitchOut, TraceSink, Why,
+    BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, PressureClass, RqMemory,
+    SwitchOut, TraceSink, Why,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -105,7 +106,7 @@ enum Raw<'a> {
         over: Option<bool>,
     },
     Pressure {
-        class: &'static str,
+        class: PressureClass,
         cpu: u32,
         util: u64,
         position: Position,
@@ -205,9 +206,9 @@ const DECODERS: &[(&str, Decode)] = &[
             over: n(f, r, "ov").map(|ov| ov != 0),
         })
     }),
-    ("rt/pelt_rt", |f, r| pressure(f, r, "rt")),
-    ("rt/pelt_dl", |f, r| pressure(f, r, "dl")),
-    ("rt/pelt_irq", |f, r| pressure(f, r, "irq")),
+    ("rt/pelt_rt", |f, r| pressure(f, r, PressureClass::Rt)),
+    ("rt/pelt_dl", |f, r| pressure(f, r, PressureClass::Dl)),
+    ("rt/pelt_irq", |f, r| pressure(f, r, PressureClass::Irq)),
     ("rt/ovu", |f, r| Some(Raw::Overutilized(n(f, r, "ov")? != 0))),
     ("rt/cap", capacity),
     ("rt_rare/cap", capacity),
@@ -282,7 +283,7 @@ fn capacity<'a>(f: &Format, r: &Record<'a>) -> Option<Raw<'a>> {
     let (cpu, capacity) = (n(f, r, "cpu")? as u32, u(f, r, "cap")?);
     Some(Raw::Capacity { cpu, capacity, due: due(f, r)? })
 }
-fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
+fn pressure(f: &Format, r: &Record<'_>, class: PressureClass) -> Option<Raw<'static>> {
     let (cpu, util) = (n(f, r, "cpu")? as u32, u(f, r, "util")?);
     Some(Raw::Pressure { class, cpu, util, position: position(f, r)? })
 }
@@ -575,7 +576,7 @@ struct Pour<'a> {
     idle: Vec<Option<u32>>,
     freq: BTreeMap<u32, u64>,
     /// The last update of each CPU's signals, by class.
-    signals: BTreeMap<(u32, &'static str), Event<'static>>,
+    signals: BTreeMap<(u32, &'static str), Event>,
     overutilized: Option<bool>,
     /// Where it is wanted from what the kernel decides.
     decisions: Option<Decisions>,
@@ -586,7 +587,7 @@ struct Pour<'a> {
 }
 
 impl Pour<'_> {
-    fn emit(&mut self, event: Event<'_>) {
+    fn emit(&mut self, event: Event) {
         self.sink.event(self.now, &event);
         self.events += 1;
     }
@@ -610,7 +611,7 @@ impl Pour<'_> {
                 self.overutilized = over.or(self.overutilized);
             }
             Raw::Pressure { class, cpu, .. } => {
-                self.signals.extend(self.signal(raw).map(|e| ((cpu, class), e)));
+                self.signals.extend(self.signal(raw).map(|e| ((cpu, class.as_str()), e)));
             }
             Raw::Capacity { cpu, .. } => {
                 self.signals.extend(self.signal(raw).map(|e| ((cpu, "capacity"), e)));
@@ -672,7 +673,7 @@ impl Pour<'_> {
     }
 
     /// An event about a CPU's signals; `None`: it is about something else.
-    fn signal(&self, raw: &Raw<'_>) -> Option<Event<'static>> {
+    fn signal(&self, raw: &Raw<'_>) -> Option<Event> {
         Some(match *raw {
             Raw::PeltCfs { cpu, util, runnable, est, position, .. } => Event::PeltCfs {
                 cpu: CpuId(cpu),
@@ -722,7 +723,7 @@ impl Pour<'_> {
                 && self.known.keys().filter(|t| t.index() < self.threads.len()).count() == 1;
             let why = if first { Why::FirstCpu } else { Why::Unknown };
             let known = user.is_some();
-            let comm = user.as_deref().unwrap_or(comm);
+            let comm = Name::new(user.as_deref().unwrap_or(comm));
             self.emit(Event::TaskNew { task, comm, user: known, cpu, why, max_speed });
             self.tell_limits(task, false);
             let entity = self.decisions.as_mut().and_then(|d| d.known(pid, task));
@@ -871,7 +872,7 @@ impl Pour<'_> {
             return;
         };
         let id = TaskId(task as u32);
-        self.emit(Event::Phase { task: id, index: index as u32, name: &phase.name });
+        self.emit(Event::Phase { task: id, index: index as u32, name: phase.name });
         let before = self.limits[task].clone();
         self.limits[task].take(&phase.attr);
         let max_speed = self.limits[task].max_speed(self.platform);

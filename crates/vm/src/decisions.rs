@@ -332,12 +332,12 @@ impl Decisions {
     }
 
     /// The task has become known.
-    pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event<'static>> {
+    pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event> {
         self.early.remove(&pid).map(|place| Event::Entity { task, place })
     }
 
     /// When the CPU balances next, as told with its capacity.
-    pub(crate) fn due(&self, cpu: u32, due: Due) -> Option<Event<'static>> {
+    pub(crate) fn due(&self, cpu: u32, due: Due) -> Option<Event> {
         (!self.looks).then_some(due.event(cpu))
     }
 
@@ -351,10 +351,10 @@ impl Decisions {
         });
         let select = MenuSelect {
             next_timer_ns: p.next_timer_ns,
-            bucket: p.bucket as u32,
+            bucket: p.bucket as u8,
             correction_factor: p.factors,
             intervals_us: p.intervals,
-            interval_ptr: p.ptr as u32,
+            interval_ptr: p.ptr as u8,
             last,
             delta_next_ns: asked.delta_next_ns,
             tick_stopped: asked.tick_stopped,
@@ -369,7 +369,7 @@ impl Decisions {
         here: u32,
         told: &Told,
         task: impl Fn(i32) -> Option<TaskId>,
-        mut emit: impl FnMut(Event<'_>),
+        mut emit: impl FnMut(Event),
     ) {
         match *told {
             Told::Waking { pid } => {
@@ -419,8 +419,8 @@ impl Decisions {
                 // Without its timer it cannot be made again: the last one before the end, on an old kernel.
                 if let Some((mut select, ns)) = self.choosing.remove(&here).zip(next_timer_ns) {
                     select.sleep_length_ns = Some(ns).filter(|ns| *ns != NOT_ASKED);
-                    (select.state, select.stop_tick) = (u32::try_from(state).ok(), stop_tick);
-                    emit(Event::IdleSelect { cpu: CpuId(here), select: &select });
+                    (select.state, select.stop_tick) = (u8::try_from(state).ok(), stop_tick);
+                    emit(Event::IdleSelect { cpu: CpuId(here), select });
                 }
             }
             Told::SchedTick => emit(Event::Tick { cpu: CpuId(here) }),
@@ -444,7 +444,7 @@ pub(crate) fn of_css(css: u32) -> Option<GroupId> {
 }
 
 impl Due {
-    fn event(self, cpu: u32) -> Event<'static> {
+    fn event(self, cpu: u32) -> Event {
         let Due { jiffies, next, domains, .. } = self;
         Event::BalanceDue { cpu: CpuId(cpu), jiffies, next_balance: next, domains }
     }
@@ -452,7 +452,7 @@ impl Due {
 
 impl Told {
     /// A CPU's runqueue; `None`: it is about something else.
-    pub(crate) fn queue(&self) -> Option<Event<'static>> {
+    pub(crate) fn queue(&self) -> Option<Event> {
         let Told::Queue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } = *self else {
             return None;
         };

@@ -444,7 +444,7 @@ fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Re
 }
 
 /// What came of each group's quota, as its `cpu.stat` says.
-fn quotas(groups: &[TaskGroup], values: &BTreeMap<String, String>) -> Vec<Event<'static>> {
+fn quotas(groups: &[TaskGroup], values: &BTreeMap<String, String>) -> Vec<Event> {
     let groups = (1..).map(GroupId).zip(groups);
     let told = groups.filter_map(|(group, of)| {
         let text = values.get(&plan::quota_stat(of)?)?;

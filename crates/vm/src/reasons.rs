@@ -26,7 +26,9 @@ use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff, uclamp_
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::{Platform, Settings};
-use risetime_trace::{Event, Header, Hears, Origin, Signal, SwitchOut, TraceSink, Why};
+use risetime_trace::{
+    Event, Header, Hears, Origin, PressureClass, Signal, SwitchOut, TraceSink, Why,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// From here on arm64 kernels show their scheduler's signals in an ordinary run.
@@ -403,7 +405,7 @@ impl TraceSink for Reasons<'_> {
         self.sink.header(header);
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         self.sink.event(at, event);
         match *event {
             Event::TaskNew { task, cpu, .. } => self.new_task(task, cpu),
@@ -434,10 +436,10 @@ impl TraceSink for Reasons<'_> {
             Event::PeltPressure { cpu, class, util_avg, .. } => {
                 let pressure = &mut self.cpus[cpu.index()].pressure;
                 match class {
-                    "rt" => pressure.rt = util_avg,
-                    "dl" => pressure.dl = util_avg,
-                    "irq" => pressure.irq = util_avg,
-                    _ => {}
+                    PressureClass::Rt => pressure.rt = util_avg,
+                    PressureClass::Dl => pressure.dl = util_avg,
+                    PressureClass::Irq => pressure.irq = util_avg,
+                    PressureClass::Hw => {}
                 }
                 self.look(at, cpu);
             }
@@ -474,7 +476,7 @@ mod tests {
         governor: &str,
         signals: &[&'static str],
         changes: &[(u64, KHz)],
-        events: &[(u64, Event<'_>)],
+        events: &[(u64, Event)],
     ) -> Vec<(u64, String)> {
         let platform = Platform::load("m1").unwrap();
         let (job, task) = (Job::default(), Task::default());
@@ -524,7 +526,7 @@ mod tests {
 
     const ALL: [&str; 3] = ["util_avg", "util_est", "cfs_rq"];
 
-    fn task(util: u64) -> Event<'static> {
+    fn task(util: u64) -> Event {
         Event::PeltTask {
             task: TASK,
             cpu: CPU,
@@ -536,7 +538,7 @@ mod tests {
         }
     }
 
-    fn cfs(util: u64) -> Event<'static> {
+    fn cfs(util: u64) -> Event {
         Event::PeltCfs {
             cpu: CPU,
             util_avg: Util(util),
@@ -548,9 +550,10 @@ mod tests {
         }
     }
 
-    fn starts() -> [(u64, Event<'static>); 2] {
+    fn starts() -> [(u64, Event); 2] {
         let (why, max_speed) = (Why::FirstCpu, Util(1024));
-        let new = Event::TaskNew { task: TASK, comm: "t", user: true, cpu: CPU, why, max_speed };
+        let new =
+            Event::TaskNew { task: TASK, comm: "t".into(), user: true, cpu: CPU, why, max_speed };
         [(0, new), (1, Event::Switch { cpu: CPU, prev: None, next: Some(TASK) })]
     }
 

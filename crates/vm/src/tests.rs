@@ -275,7 +275,7 @@ struct Shown(Vec<(u64, String)>);
 
 impl TraceSink for Shown {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, e: &Event<'_>) {
+    fn event(&mut self, at: Instant, e: &Event) {
         let keep = !matches!(e, Event::Idle { .. });
         self.0.extend(keep.then(|| (at.0, format!("{e:?}"))));
     }
@@ -304,7 +304,7 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
     trace.replay(&mut seen);
     let user = |why| Event::TaskNew {
         task: TaskId(0),
-        comm: "rampup",
+        comm: "rampup".into(),
         user: true,
         cpu: CpuId(4),
         why,
@@ -312,7 +312,7 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
     };
     let other = Event::TaskNew {
         task: TaskId(1),
-        comm: "b",
+        comm: "b".into(),
         user: false,
         cpu: CpuId(4),
         why: Why::Unknown,
@@ -337,7 +337,7 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
         (0, switch(None, Some(task))),
         (0, before),
         (0, Event::Overutilized { on: true }),
-        (150, Event::Phase { task, index: 1, name: "busy" }),
+        (150, Event::Phase { task, index: 1, name: "busy".into() }),
         (150, Event::UtilEst { task, util_est: Util(229) }),
         (250, other),
         (250, switch(Some((task, SwitchOut::Preempted)), Some(system))),

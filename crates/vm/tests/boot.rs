@@ -54,7 +54,7 @@ fn run_on(vm: &Vm, e: &Experiment) -> (Memory, String) {
         fn header(&mut self, h: &risetime_trace::Header) {
             self.0 += &format!("{h:?}\n");
         }
-        fn event(&mut self, at: Instant, e: &Event<'_>) {
+        fn event(&mut self, at: Instant, e: &Event) {
             self.0 += &format!("{at} {e:?}\n");
         }
         fn end(&mut self, at: Instant) {
@@ -74,7 +74,7 @@ fn busy(trace: &Memory) -> Instant {
     phase.expect("the workload enters its busy phase").0
 }
 
-fn after(trace: &Memory, wanted: impl Fn(&Event<'_>) -> bool) -> f64 {
+fn after(trace: &Memory, wanted: impl Fn(&Event) -> bool) -> f64 {
     let start = busy(trace);
     let found = trace.events().iter().find(|(at, e)| *at >= start && wanted(e));
     found.expect("it happens").0.since(start).as_ms()
@@ -85,7 +85,7 @@ fn starts_from_a_known_state(trace: &Memory) {
     let platform = &trace.header().unwrap().platform;
     let at_start = || trace.events().iter().take_while(|(at, _)| at.0 == 0).map(|(_, e)| e);
     for wanted in platform.cpus() {
-        let cfs = |e: &&Event<'_>| matches!(e, Event::PeltCfs { cpu, .. } if *cpu == wanted);
+        let cfs = |e: &&Event| matches!(e, Event::PeltCfs { cpu, .. } if *cpu == wanted);
         let found: Vec<_> = at_start().filter(cfs).collect();
         let [Event::PeltCfs { util_avg, period_contrib, last_update_time, .. }] = found[..] else {
             panic!("{wanted}: {found:?}, wanted one");
@@ -162,7 +162,7 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
     let (trace, _) = run(&e);
     let header = trace.header().unwrap();
     assert_eq!(header.settings.name("governor"), Some("powersave"));
-    let raised = |e: &Event<'_>| matches!(e, Event::Freq { freq, .. } if *freq > KHz(400_000));
+    let raised = |e: &Event| matches!(e, Event::Freq { freq, .. } if *freq > KHz(400_000));
     assert!(!trace.events().iter().any(|(at, e)| at.0 > 0 && raised(e)));
 }
 

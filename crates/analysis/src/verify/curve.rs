@@ -168,7 +168,7 @@ impl Walk {
         self.book(at);
         (self.on, self.runnable) = (Some(domain), true);
     }
-    fn stop(&mut self, at: Instant, event: &Event<'_>) {
+    fn stop(&mut self, at: Instant, event: &Event) {
         use risetime_trace::SwitchOut::Preempted;
         self.book(at);
         self.on = None;

@@ -129,7 +129,7 @@ impl Trace {
         to.header(&header());
         Trace { to, at: 0, listed }
     }
-    pub(crate) fn event(mut self, event: Event<'_>) -> Trace {
+    pub(crate) fn event(mut self, event: Event) -> Trace {
         self.to.event(Instant(self.at), &event);
         self
     }
@@ -142,7 +142,7 @@ impl Trace {
     pub(crate) fn new_task(self, task: TaskId, cpu: u32, max_speed: u64) -> Trace {
         self.event(Event::TaskNew {
             task,
-            comm: "t",
+            comm: "t".into(),
             user: true,
             cpu: CpuId(cpu),
             why: Why::FirstCpu,

@@ -2,6 +2,7 @@
 
 use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
+use risetime_trace::{Event, Hears, Why};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -367,6 +368,34 @@ const GENERATED: &str =
 fn the_page_of_the_settings_is_the_catalogue() {
     let wanted = settings(&risetime_sim::catalogue());
     page::holds("settings.md", GENERATED, "", &wanted);
+}
+
+#[test]
+fn the_page_of_the_events_is_the_table() {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    let mut wanted = String::new();
+    for (title, hears) in [
+        ("What figures are made of", Hears::Figures),
+        ("What only a trace file, `verify` or a person takes in", Hears::All),
+    ] {
+        wanted += &format!("\n## {title}\n");
+        for kind in Event::KINDS.iter().filter(|kind| kind.hears == hears) {
+            wanted += &format!(
+                "\n### {} (`{}`)\n\n{}\n\n| field | type | what it is |\n|---|---|---|\n",
+                kind.name,
+                kind.letter,
+                one_line(kind.about)
+            );
+            for (name, of, about) in kind.fields {
+                wanted += &format!("| `{name}` | `{of}` | {} |\n", one_line(about));
+            }
+        }
+    }
+    wanted += "\n## Reasons\n\n| reason | number | in a report |\n|---|---|---|\n";
+    for why in Why::ALL {
+        wanted += &format!("| `{why}` | {} | {} |\n", why.number(), why.told());
+    }
+    page::holds("events.md", GENERATED, "", &wanted);
 }
 
 fn settings(catalogue: &Catalogue) -> String {

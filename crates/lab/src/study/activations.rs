@@ -90,7 +90,7 @@ impl TraceSink for Activations {
         }
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         let ours = |task: &TaskId| self.first == Some(*task);
         match event {
             Event::TaskNew { task, user: true, .. } if self.first.is_none() => {

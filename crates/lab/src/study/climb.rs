@@ -34,7 +34,7 @@ pub(super) struct Climb {
 
 impl TraceSink for Climb {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         let ours = |task: &TaskId| self.first == Some(*task);
         match event {
             Event::TaskNew { task, user: true, .. } => self.first = self.first.or(Some(*task)),

@@ -208,7 +208,7 @@ impl UtilEst {
 
 impl TraceSink for UtilEst {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match event {
             Event::TaskNew { task, user: true, .. } => self.first = self.first.or(Some(*task)),
             Event::UtilEst { task, util_est } if self.first == Some(*task) => {
@@ -244,7 +244,7 @@ mod tests {
         let est = |task, util| Event::UtilEst { task, util_est: Util(util) };
         let new = |task| Event::TaskNew {
             task,
-            comm: "t",
+            comm: "t".into(),
             user: true,
             cpu: CpuId(0),
             why: risetime_trace::Why::FirstCpu,

@@ -78,7 +78,7 @@ pub(super) fn of_a_tick(list: &List, all: &[Signals], tick_ms: f64) -> f64 {
 
 impl TraceSink for Signals {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if !self.wanted {
             return;
         }

@@ -9,7 +9,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::replay::{
     CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn,
 };
-use risetime_trace::{Event, Memory, PeriodMemory, RunError, SwitchOut};
+use risetime_trace::{Event, Memory, PeriodMemory, PressureClass, RunError, SwitchOut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The task whose start is aligned: the workload's first.
@@ -122,7 +122,8 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
                 image.task.period_contrib = Some(period_contrib);
                 image.task.rq_util_sum = Some(util_sum as u32);
             }
-            Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, class: "dl", .. }
+            Event::PeltCfs { cpu, .. }
+            | Event::PeltPressure { cpu, class: PressureClass::Dl, .. }
                 if at < start.t0 =>
             {
                 let Some(of) = cpus.get_mut(&cpu) else { continue };
@@ -189,7 +190,7 @@ fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
 }
 
 /// A CPU's signal in an event, as it was last updated.
-fn signal_at(event: &Event<'_>, t0: Instant) -> Option<Signal> {
+fn signal_at(event: &Event, t0: Instant) -> Option<Signal> {
     let (util_avg, runnable_avg, util_sum, period_contrib, updated) = match *event {
         Event::PeltCfs {
             util_avg,
@@ -412,12 +413,12 @@ struct KernelThreads {
 impl KernelThreads {
     fn of(trace: &Memory) -> KernelThreads {
         let first = |name: &str| name.strip_prefix("sugov:")?.parse().ok().map(CpuId);
-        let sugov = trace.tasks().filter_map(|(task, name)| Some((first(name)?, task))).collect();
+        let sugov = trace.tasks().filter_map(|(task, name)| Some((first(&name)?, task))).collect();
         KernelThreads { sugov, ..KernelThreads::default() }
     }
 
     /// Whoever an event takes the CPU from, and when it woke and got it.
-    fn hear(&mut self, at: Instant, event: &Event<'_>) -> Option<(TaskId, Instant, Instant)> {
+    fn hear(&mut self, at: Instant, event: &Event) -> Option<(TaskId, Instant, Instant)> {
         match *event {
             Event::TaskNew { task, user: false, .. } => {
                 self.known.insert(task);
@@ -708,7 +709,7 @@ mod tests {
     const US: u64 = 1_000;
 
     /// A trace of these events, by time in µs.
-    fn trace(events: &[(u64, Event<'static>)]) -> Memory {
+    fn trace(events: &[(u64, Event)]) -> Memory {
         let mut memory = Memory::default();
         for (at, event) in events {
             memory.event(Instant(at * US), event);
@@ -717,10 +718,10 @@ mod tests {
         memory
     }
 
-    fn new(task: u32, user: bool) -> Event<'static> {
+    fn new(task: u32, user: bool) -> Event {
         Event::TaskNew {
             task: TaskId(task),
-            comm: "",
+            comm: "".into(),
             user,
             cpu: CpuId(0),
             why: Why::Unknown,
@@ -728,12 +729,12 @@ mod tests {
         }
     }
 
-    fn switch(prev: Option<(u32, SwitchOut)>, next: Option<u32>) -> Event<'static> {
+    fn switch(prev: Option<(u32, SwitchOut)>, next: Option<u32>) -> Event {
         let prev = prev.map(|(task, out)| (TaskId(task), out));
         Event::Switch { cpu: CpuId(0), prev, next: next.map(TaskId) }
     }
 
-    fn wakeup(task: u32) -> Event<'static> {
+    fn wakeup(task: u32) -> Event {
         Event::Wakeup { task: TaskId(task), cpu: CpuId(0), why: Why::Unknown }
     }
 
@@ -768,7 +769,7 @@ mod tests {
     }
 
     /// A switch on that CPU.
-    fn on(cpu: u32, event: Event<'static>) -> Event<'static> {
+    fn on(cpu: u32, event: Event) -> Event {
         match event {
             Event::Switch { prev, next, .. } => Event::Switch { cpu: CpuId(cpu), prev, next },
             other => other,
@@ -815,8 +816,8 @@ mod tests {
         };
         let m1 = Platform::load("m1").unwrap();
         let trace = trace(&[
-            (0, named(5, "sugov:0")),
-            (0, named(6, "sugov:4")),
+            (0, named(5, "sugov:0".into())),
+            (0, named(6, "sugov:4".into())),
             (10, wakeup(5)),
             (11, wakeup(6)),
             (12, on(5, switch(None, Some(5)))),
@@ -845,7 +846,7 @@ mod tests {
         Header { tick, ..memory.header().expect("it has one").clone() }
     }
 
-    fn of_kernel(tick: Option<Instant>, events: &[(u64, Event<'static>)]) -> Memory {
+    fn of_kernel(tick: Option<Instant>, events: &[(u64, Event)]) -> Memory {
         let mut memory = Memory::default();
         TraceSink::header(&mut memory, &header(tick));
         for (at, event) in events {
@@ -876,8 +877,7 @@ mod tests {
         let (lowest, highest) = (m1.domains[0].opps[0].freq, m1.domains[0].freq_max());
         let freq = |freq| Event::Freq { cpu: CpuId(0), freq };
         let start = Start { t0: Instant(1_000 * US), cpu: CpuId(0), created: true };
-        let slow =
-            |events: &[(u64, Event<'static>)]| begins_slow(&of_kernel(None, events), &m1, &start);
+        let slow = |events: &[(u64, Event)]| begins_slow(&of_kernel(None, events), &m1, &start);
         assert!(slow(&[(0, freq(lowest)), (1_000, new(0, true)), (9_000, freq(highest))]));
         assert!(slow(&[(0, freq(lowest)), (1_000, new(0, true))]), "never");
         assert!(!slow(&[(0, freq(lowest)), (1_000, new(0, true)), (1_020, freq(highest))]));

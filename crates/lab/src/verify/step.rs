@@ -64,7 +64,7 @@ fn tick_told(reference: &Memory, tick: Span) -> Option<Span> {
     struct Told(Span, Vec<u64>);
     impl TraceSink for Told {
         fn header(&mut self, _: &Header) {}
-        fn event(&mut self, at: Instant, event: &Event<'_>) {
+        fn event(&mut self, at: Instant, event: &Event) {
             let Event::IdleSelect { select: s, .. } = *event else { return };
             let next = u64::try_from(s.delta_next_ns).ok().filter(|next| *next <= self.0.0);
             // Another timer may be the next event: then the tick is none of those that the sleep is measured by.
@@ -168,7 +168,7 @@ fn around(reference: &Memory, at: Instant) -> Vec<Around> {
     let events = reference.events();
     let from = events.partition_point(|(when, _)| *when + AROUND < at);
     let until = events.partition_point(|(when, _)| *when <= at + AROUND);
-    let told = |(at, event): &(Instant, Event<'_>)| Around { at: *at, what: format!("{event:?}") };
+    let told = |(at, event): &(Instant, Event)| Around { at: *at, what: format!("{event:?}") };
     events[from..until].iter().map(told).collect()
 }
 
@@ -266,7 +266,7 @@ struct There {
 
 impl TraceSink for There {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, event: &Event<'_>) {
+    fn event(&mut self, _: Instant, event: &Event) {
         if let Event::TaskNew { task, comm, .. } = event {
             self.names.insert(*task, (*comm).to_string());
         }

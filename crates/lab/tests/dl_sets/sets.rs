@@ -119,7 +119,7 @@ impl TraceSink for Moves {
         Hears::All
     }
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if let Event::Migrate { task, why, .. } = *event
             && task.index() < self.tasks
             && at.0 >= FROM.0

@@ -189,7 +189,7 @@ impl TraceSink for Counter {
     fn header(&mut self, header: &Header) {
         self.release.clone_from(&header.kernel_release);
     }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, comm, user: true, .. } => {
                 self.tasks

@@ -13,6 +13,7 @@ use super::{
     Stage, StartAt, TaskSpec, Workload,
 };
 use crate::InputError;
+use crate::Name;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
@@ -416,7 +417,7 @@ impl<'a> Reader<'a> {
         self.check_clamps(&body, &[], what)?;
         self.settle((default, repeat, at.range), (&body.class, &mut body.attr, what), &mut [])?;
         let phase = Phase {
-            name: name.to_string(),
+            name: name.into(),
             repeat: Repeat::Times(1),
             events: body.events,
             attr: Attr::default(),
@@ -461,7 +462,7 @@ impl<'a> Reader<'a> {
             let repeat = body.repeat.unwrap_or(Repeat::Times(1));
             self.takes_time(repeat, &body.events, &what, object)?;
             let events = std::mem::take(&mut body.events);
-            phases.push(Phase { name, repeat, events, attr: body.attr.clone() });
+            phases.push(Phase { name: Name::new(&name), repeat, events, attr: body.attr.clone() });
             bodies.push(body);
         }
         if phases.is_empty() {

@@ -7,6 +7,7 @@ use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
 use risetime_kernel::units::{Capacity, Instant, SCHED_CAPACITY_SCALE, Span};
+use risetime_trace::PressureClass;
 
 impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
@@ -59,7 +60,7 @@ impl Rq<'_, '_> {
         let avg = &mut p.irq_avg;
         let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
         if changed {
-            let event = pelt_pressure(cpu, "irq", avg);
+            let event = pelt_pressure(cpu, PressureClass::Irq, avg);
             self.emit(event);
         }
         changed

@@ -170,9 +170,9 @@ impl Kernel<'_> {
             t.binds_itself = Some(Box::new(t.allowed));
             t.set_allowed(&m.cpus, [cpu].into_iter().collect());
         }
-        let comm = m.task(task).comm.clone();
+        let comm = m.task(task).comm;
         let why = placed.why;
-        self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
+        self.emit(Event::TaskNew { task, comm, user: true, cpu, why, max_speed });
         self.rq(cpu).tell_speed_limits(task);
         if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
             self.rq(cpu).emit_policy(task);
@@ -562,9 +562,9 @@ impl Rq<'_, '_> {
     /// A thread that is none of the workload's wakes for the first time in this trace.
     fn wake_up_first(&mut self, task: TaskId) {
         let (cpu, t, max_speed) = (self.cpu, self.m().task(task), self.m().max_speed(task));
-        let comm = t.comm.clone();
+        let comm = t.comm;
         self.set_state(task, State::Runnable);
-        let (comm, why) = (&*comm, Why::Affinity);
+        let why = Why::Affinity;
         self.emit(Event::TaskNew { task, comm, user: false, cpu, why, max_speed });
         self.tell_attributes(task);
         self.update_rq_clock();

@@ -24,10 +24,10 @@ use risetime_kernel::units::TaskId;
 use risetime_kernel::units::Util;
 use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
-use std::sync::Arc;
+use risetime_trace::Name;
 
 /// A task that is not created yet, with the number that it will have, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
-pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task) {
+pub(crate) fn new_task(m: &Machine, comm: Name, role: Role) -> (TaskId, Task) {
     let load = LoadWeight::of_nice(0);
     let weight = load.weight();
     let id = TaskId(m.tasks.len() as u32);

@@ -209,7 +209,7 @@ impl<'a> Kernel<'a> {
 
     /// Into the trace, and to who heats.
     #[inline(always)]
-    pub(crate) fn emit(&mut self, event: Event<'_>) {
+    pub(crate) fn emit(&mut self, event: Event) {
         self.events += 1;
         if self.is_heard() {
             let heats = self.m.thermal.as_deref_mut();
@@ -222,7 +222,7 @@ impl<'a> Kernel<'a> {
 #[inline(never)]
 fn send(
     now: Instant,
-    event: &Event<'_>,
+    event: &Event,
     heats: Option<&mut Thermal>,
     (listens, sink): (Hears, &mut dyn TraceSink),
 ) {

@@ -103,7 +103,7 @@ impl<'a> Policy<'_, 'a> {
     }
     /// Into the trace.
     #[inline]
-    pub(crate) fn emit(&mut self, event: Event<'_>) {
+    pub(crate) fn emit(&mut self, event: Event) {
         self.k.emit(event);
     }
     /// Into the event queue.

@@ -386,11 +386,11 @@ impl Rq<'_, '_> {
 
     /// Into the trace.
     #[inline]
-    pub(crate) fn emit(&mut self, event: Event<'_>) {
+    pub(crate) fn emit(&mut self, event: Event) {
         self.k.emit(event);
     }
     /// Into the trace of somebody who looks at attributes, too.
-    pub(crate) fn tell(&mut self, event: Event<'_>) {
+    pub(crate) fn tell(&mut self, event: Event) {
         if self.k.listens == Hears::Attributes {
             self.k.sink.event(self.k.m.now, &event);
         }

@@ -16,8 +16,7 @@ use crate::state::machine::{Machine, Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::Attr;
-use risetime_trace::Event;
-use std::sync::Arc;
+use risetime_trace::{Event, Name};
 
 /// A running task (`current`), back in user mode.
 pub(crate) struct Current<'k, 'a> {
@@ -43,7 +42,7 @@ impl Current<'_, '_> {
     }
     /// Into the trace.
     #[inline]
-    pub(crate) fn emit(&mut self, event: Event<'_>) {
+    pub(crate) fn emit(&mut self, event: Event) {
         self.k.emit(event);
     }
 
@@ -141,7 +140,7 @@ impl Current<'_, '_> {
 
     /// `copy_process`: a child, which has what a child inherits. Not its sched-qos: `sched_qos_fork` gives every
     /// new task the system's default.
-    pub(crate) fn copy_process(&mut self, comm: Arc<str>) -> TaskId {
+    pub(crate) fn copy_process(&mut self, comm: Name) -> TaskId {
         let m = &mut self.k.m;
         let (child, mut t) = new_task(m, comm, Role::User);
         let p = m.task(self.task);

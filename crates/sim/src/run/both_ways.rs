@@ -88,7 +88,7 @@ impl Seen {
 
 impl TraceSink for Seen {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if self.shown == Some(self.events.len()) {
             self.text = format!("{event:?} at {:.6} ms", at.as_ms());
         }
@@ -113,7 +113,7 @@ impl TraceSink for Held<'_> {
     fn header(&mut self, header: &Header) {
         self.sink.header(header);
     }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if self.differs.is_none() && self.short.get(self.at) != Some(&number(at, event)) {
             self.differs = Some((self.at, at, format!("{event:?}")));
         }
@@ -140,7 +140,7 @@ impl Write for Fnv {
     }
 }
 
-fn number(at: Instant, event: &Event<'_>) -> u64 {
+fn number(at: Instant, event: &Event) -> u64 {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325 ^ at.0);
     // Nothing that is written here fails.
     let _ = write!(hash, "{event:?}");

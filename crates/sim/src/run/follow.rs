@@ -177,7 +177,7 @@ pub fn follow(
     let mut texts = Texts::default();
     reference.replay(&mut texts);
     let events = reference.events();
-    let tells = |what: fn(&Event<'_>) -> bool| events.iter().any(|(_, e)| what(e));
+    let tells = |what: fn(&Event) -> bool| events.iter().any(|(_, e)| what(e));
     let tells = Tells {
         looks: tells(|e| matches!(e, Event::BalanceLook { .. })),
         sleeps: !texts.selects.is_empty(),
@@ -278,7 +278,7 @@ struct Deaf;
 
 impl TraceSink for Deaf {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, _: &Event<'_>) {}
+    fn event(&mut self, _: Instant, _: &Event) {}
     fn end(&mut self, _: Instant) {}
     fn listens(&self) -> Hears {
         Hears::Nothing
@@ -291,7 +291,7 @@ struct Follower<'a, 'e> {
     simulation: Simulation<'a>,
     shared: Rc<RefCell<Shared>>,
     tells: Tells,
-    events: &'e [(Instant, Event<'static>)],
+    events: &'e [(Instant, Event)],
     names: BTreeMap<TaskId, String>,
     /// By the number there, the task here.
     here: BTreeMap<TaskId, TaskId>,

@@ -69,7 +69,7 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Tas
 use risetime_model::platform::Domain;
 use risetime_model::settings::Settings;
 use risetime_model::workload::{Attr, StartAt, TaskSpec};
-use risetime_model::{Experiment, Platform};
+use risetime_model::{Experiment, Name, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -610,7 +610,7 @@ fn kthread(
     cpu: CpuId,
     allowed: CpuSet,
 ) -> (TaskId, Task) {
-    let (task, mut t) = new_task(m, name.into(), Role::Sugov(domain));
+    let (task, mut t) = new_task(m, Name::new(&name), Role::Sugov(domain));
     t.set_allowed(&m.cpus, allowed);
     (task, Task { cpu, ..t })
 }

@@ -62,7 +62,7 @@ use risetime_kernel::units::{
 use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
-use risetime_trace::Event;
+use risetime_trace::{Event, Name, PressureClass};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
 }
 
 /// The event that tells of a CPU's `irq`, `rt` or `dl` signal as it is now.
-pub(crate) fn pelt_pressure(cpu: CpuId, class: &'static str, avg: &SchedAvg) -> Event<'static> {
+pub(crate) fn pelt_pressure(cpu: CpuId, class: PressureClass, avg: &SchedAvg) -> Event {
     Event::PeltPressure {
         cpu,
         class,
@@ -512,7 +512,7 @@ pub(crate) struct Task {
     pub(crate) uclamp: UclampTask,
     pub(crate) limits: UclampLimits,
     pub(crate) allowed: CpuSet,
-    pub(crate) comm: Arc<str>,
+    pub(crate) comm: Name,
     /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
     pub(crate) asked: Uclamp,
     /// How long it waits (RFC 00/16, patch 12).

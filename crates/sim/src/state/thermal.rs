@@ -61,7 +61,7 @@ pub(crate) struct Heaters {
 impl Heaters {
     /// A CPU's power may change by `event`.
     #[inline]
-    pub(crate) fn hears(&mut self, now: Instant, event: &Event<'_>) {
+    pub(crate) fn hears(&mut self, now: Instant, event: &Event) {
         let Heaters { powers, heats, since, heat_fj } = self;
         powers.event(event, |change| {
             let cpu = change.cpu.index();

@@ -75,7 +75,7 @@ fn task_util(m: &Machine) -> u64 {
 
 /// The util of the first task, each time that it changed, from `ms` on.
 fn utils(trace: &Memory, ms: u64) -> Vec<u64> {
-    let util = |(at, event): &(Instant, Event<'static>)| match *event {
+    let util = |(at, event): &(Instant, Event)| match *event {
         Event::PeltTask { task: TaskId(0), util_avg, .. } if at.0 >= ms * 1_000_000 => {
             Some(util_avg.0)
         }

@@ -21,7 +21,7 @@ struct Log {
 
 impl TraceSink for Log {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match event {
             Event::Switch { cpu, next, .. } => {
                 let since = std::mem::replace(

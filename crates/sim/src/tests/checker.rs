@@ -303,7 +303,7 @@ impl Checker {
 impl TraceSink for Checker {
     fn header(&mut self, _: &Header) {}
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if at.0 != self.now {
             self.expect(at.0 > self.now, || format!("time goes back to {}", at.0));
             self.settled();

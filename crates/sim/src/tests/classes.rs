@@ -27,7 +27,7 @@ pub(super) struct Runs {
 
 impl TraceSink for Runs {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, comm, cpu, why, .. } => {
                 self.comms.resize_with(self.comms.len().max(task.index() + 1), String::new);
@@ -488,7 +488,7 @@ struct Moves(std::collections::BTreeMap<(Instant, TaskId), u32>);
 
 impl TraceSink for Moves {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if let Event::Migrate { task, .. } = event {
             *self.0.entry((at, *task)).or_default() += 1;
         }
@@ -551,7 +551,7 @@ struct Requests(Vec<Util>, Vec<(Instant, Util)>);
 
 impl TraceSink for Requests {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match event {
             Event::FreqRequest { util, why, .. } if *why != Why::RateLimited => {
                 self.1.push((at, *util))
@@ -584,7 +584,7 @@ fn a_kernel_without_clamps() {
     assert!(plain == run(cpus(2), "+uclamp_task=0").expect("runs"), "equal CPUs");
     let told = run(m1(), "+uclamp_task=0+uclamp_min=100").expect_err("refused").to_string();
     assert!(told.contains("this kernel has none"), "{told}");
-    let first = |events: &[(Instant, Event<'_>)]| {
+    let first = |events: &[(Instant, Event)]| {
         let wakes = events.iter().find_map(|(_, e)| match e {
             Event::Wakeup { task: TaskId(0), cpu, .. } => Some(*cpu),
             _ => None,

@@ -28,7 +28,7 @@ impl Log {
     fn next(&self, task: Option<TaskId>) -> &str {
         task.map_or("idle", |t| self.comm(t))
     }
-    fn line(&self, event: &Event<'_>) -> Option<String> {
+    fn line(&self, event: &Event) -> Option<String> {
         Some(match *event {
             Event::TaskNew { task, cpu, why, .. } => {
                 format!("{} is new on {cpu} ({why})", self.comm(task))
@@ -71,7 +71,7 @@ impl Log {
 
 impl TraceSink for Log {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if let Event::TaskNew { task, comm, .. } = *event {
             self.comms.resize_with(self.comms.len().max(task.index() + 1), String::new);
             self.comms[task.index()] = comm.to_string();
@@ -94,7 +94,7 @@ struct Entered(u32, Option<Instant>);
 
 impl TraceSink for Entered {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         if matches!(event, Event::Phase { task: TaskId(0), index, .. } if *index == self.0) {
             self.1.get_or_insert(at);
         }

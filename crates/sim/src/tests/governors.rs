@@ -69,7 +69,7 @@ fn real_time_tasks_get_the_highest_frequency_from_schedutil_2016() {
     let workload = r#"{"tasks": {"t": {"policy": "SCHED_FIFO", "priority": 10, "loop": -1, "run": 1000,
         "timer": {"ref": "a", "period": 100000}}}}"#;
     let trace = run("linux-7.2+governor=schedutil-2016", &[], workload, 500);
-    let real_time = |e: &Event<'_>| matches!(e, Event::FreqRequest { freq, why: Why::RealTime, .. } if freq.0 == 4_000_000);
+    let real_time = |e: &Event| matches!(e, Event::FreqRequest { freq, why: Why::RealTime, .. } if freq.0 == 4_000_000);
     assert!(trace.events().iter().any(|(_, e)| real_time(e)));
 }
 
@@ -82,7 +82,7 @@ fn moves_for_energy(kernel: KernelRev, invariance: &str) -> usize {
     let set = [("freq_invariance", named(invariance))];
     let mut e = experiment(platform, workload, "linux-6.1", &set, Span::from_ms(500));
     e.policy.kernel = kernel;
-    let energy = |e: &Event<'_>| matches!(e, Event::Wakeup { why: Why::Energy, .. });
+    let energy = |e: &Event| matches!(e, Event::Wakeup { why: Why::Energy, .. });
     trace(&e).events().iter().filter(|(_, e)| energy(e)).count()
 }
 
@@ -180,7 +180,7 @@ fn a_deferrable_timer_wakes_no_idle_cpu() {
     let once = r#"{"tasks": {"t": {"loop": 1, "runtime": 60000}}}"#;
     let trace = by_timer("copy", once, 2000);
     // But the timer of the fair server, a second later.
-    let wakes = |(at, e): &&(Instant, Event<'_>)| {
+    let wakes = |(at, e): &&(Instant, Event)| {
         at.0 > 200_000_000 && matches!(e, Event::Idle { state: None, .. })
     };
     let at: Vec<u64> =

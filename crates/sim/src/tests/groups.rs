@@ -38,7 +38,7 @@ impl Ran {
 
 impl TraceSink for Ran {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         self.now = at.0;
         if let Event::Switch { cpu, next, .. } = *event {
             self.leaves(cpu.index());
@@ -337,7 +337,7 @@ struct Wakes(Vec<u64>, Vec<u64>);
 
 impl TraceSink for Wakes {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::Idle { cpu: CpuId(0), state: None } => self.0.push(at.0),
             Event::Switch { cpu: CpuId(0), next: Some(TaskId(0)), .. } => self.1.push(at.0),

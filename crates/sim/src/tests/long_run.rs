@@ -26,7 +26,7 @@ struct Rise {
 
 impl TraceSink for Rise {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::PeltTask { task, util_avg, cpu, .. } => {
                 let i = task.index();

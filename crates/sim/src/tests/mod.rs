@@ -77,7 +77,7 @@ struct Bytes(String);
 
 impl TraceSink for Bytes {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         use std::fmt::Write;
         writeln!(self.0, "{} {event:?}", at.0).expect("a string takes all");
     }

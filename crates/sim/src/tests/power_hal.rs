@@ -50,7 +50,7 @@ struct Seen {
 
 impl TraceSink for Seen {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match event {
             Event::TaskNew { task, comm, .. } => self.tasks.push((*task, comm.to_string())),
             Event::Clamps { task: TaskId(0), clamps } => self.clamps.push((at, clamps.min)),

@@ -526,7 +526,7 @@ struct Runnable {
 
 impl TraceSink for Runnable {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, event: &Event<'_>) {
+    fn event(&mut self, _: Instant, event: &Event) {
         if let Event::PeltCfs { cpu: CpuId(0), runnable_avg, .. } = *event {
             self.fall = self.fall.max(self.last.saturating_sub(runnable_avg.0));
             (self.last, self.most) = (runnable_avg.0, self.most.max(runnable_avg.0));

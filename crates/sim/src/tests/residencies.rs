@@ -51,7 +51,7 @@ impl Told<'_> {
 
 impl TraceSink for Told<'_> {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::Switch { cpu, next, .. } => {
                 self.until(cpu, at.0);

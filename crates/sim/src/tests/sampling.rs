@@ -52,7 +52,7 @@ fn spells(trace: &Memory) -> Vec<(Instant, u64, Option<TaskId>)> {
 
 /// When the frequency changed, in ms, and to how many GHz.
 pub(super) fn freqs(trace: &Memory) -> Vec<(u64, u64)> {
-    let freq = |(at, e): &(Instant, Event<'_>)| match e {
+    let freq = |(at, e): &(Instant, Event)| match e {
         Event::Freq { freq, .. } => Some((at.0 / 1_000_000, freq.0 / 1_000_000)),
         _ => None,
     };

@@ -41,7 +41,7 @@ struct Seen {
 
 impl TraceSink for Seen {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::PeltTask { task: TaskId(0), util_avg, .. } => {
                 self.util = util_avg;
@@ -164,7 +164,7 @@ fn the_larger_the_margin_the_fewer_move_for_the_energy() {
         let e = Experiment { platform: pixel6, workload, policy, settings, duration, phase, seed };
         let mut memory = Memory::default();
         Simulator.run(&e, &mut memory).expect("runs");
-        let for_energy = |e: &Event<'_>| matches!(e, Event::Wakeup { why: Why::Energy, .. });
+        let for_energy = |e: &Event| matches!(e, Event::Wakeup { why: Why::Energy, .. });
         memory.events().iter().filter(|(_, e)| for_energy(e)).count()
     };
     let of = |arg: &str| moved(Policy::from_arg(arg).expect("a policy"));
@@ -370,7 +370,7 @@ struct Reasons {
 
 impl TraceSink for Reasons {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, event: &Event<'_>) {
+    fn event(&mut self, _: Instant, event: &Event) {
         match *event {
             Event::FreqRequest { util, why, .. } => self.looks.push((util, why)),
             Event::WaitingAvg { task, waiting_avg } => {
@@ -561,10 +561,10 @@ struct Child {
 
 impl TraceSink for Child {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         let ours = |id: TaskId| self.id.filter(|(child, _)| *child == id).map(|(_, born)| born);
         match *event {
-            Event::TaskNew { task, comm: "child-0000", .. } => self.id = Some((task, at)),
+            Event::TaskNew { task, comm, .. } if comm == "child-0000" => self.id = Some((task, at)),
             Event::PeltTask { task, util_avg, .. } if ours(task).is_some() => {
                 self.first_util.get_or_insert(util_avg);
             }

@@ -54,7 +54,7 @@ struct Sane<'a> {
 
 impl TraceSink for Sane<'_> {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         assert!(at.0 >= self.now, "time goes back");
         self.now = at.0;
         let domain =

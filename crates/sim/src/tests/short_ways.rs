@@ -141,9 +141,11 @@ impl TraceSink for Bent<'_> {
     fn header(&mut self, header: &risetime_trace::Header) {
         self.sink.header(header);
     }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match self.from == Some(self.events.replace(self.events.get() + 1)) {
-            true => self.sink.event(at, &Event::Phase { task: TaskId(0), index: 0, name: "x" }),
+            true => {
+                self.sink.event(at, &Event::Phase { task: TaskId(0), index: 0, name: "x".into() })
+            }
             false => self.sink.event(at, event),
         }
     }

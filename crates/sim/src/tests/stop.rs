@@ -25,7 +25,7 @@ struct Log {
 
 impl TraceSink for Log {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::Migrate { task, from, to, why } => self.moves.push((at.0, task, from, to, why)),
             Event::Switch { cpu, prev, next } => self.switches.push((at.0, cpu, prev, next)),

@@ -51,7 +51,7 @@ fn run(platform: Platform, policy: &str, set: &[(&str, Value)], ms: u64) -> Memo
 }
 
 fn temperatures(trace: &Memory) -> Vec<u32> {
-    let of = |(_, e): &(Instant, Event<'_>)| match e {
+    let of = |(_, e): &(Instant, Event)| match e {
         Event::Temperature { millicelsius, .. } => Some(*millicelsius),
         _ => None,
     };
@@ -60,7 +60,7 @@ fn temperatures(trace: &Memory) -> Vec<u32> {
 
 /// When the highest frequency was another, in ms, and how many GHz.
 fn caps(trace: &Memory) -> Vec<(u64, u64)> {
-    let of = |(at, e): &(Instant, Event<'_>)| match e {
+    let of = |(at, e): &(Instant, Event)| match e {
         Event::Cooling { max, .. } => Some((at.0 / 1_000_000, max.0 / 1_000_000)),
         _ => None,
     };

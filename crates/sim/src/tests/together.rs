@@ -21,7 +21,7 @@ struct Turns {
 
 impl TraceSink for Turns {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, comm, user: true, .. } => {
                 self.names.insert(task, comm.to_string());
@@ -706,7 +706,7 @@ fn another_cpu_hears_later_of_a_task_that_it_is_to_run() {
         let e = experiment(platform, workload, kernel, &set, Span::from_ms(14));
         let mut trace = Memory::new();
         Simulator.run(&e, &mut trace).expect("runs");
-        let of = |(at, event): &(Instant, Event<'_>)| match event {
+        let of = |(at, event): &(Instant, Event)| match event {
             Event::Wakeup { task: TaskId(1), .. } => Some((at.0, false)),
             Event::Switch { next: Some(TaskId(1)), .. } => Some((at.0, true)),
             _ => None,

@@ -130,7 +130,7 @@ fn demand_outlives_a_sleep() {
     let workload = r#"{"tasks": {"t": {"loop": -1, "run": 60000, "sleep": 400000}}}"#;
     let woken = |set: &str| {
         let trace = run(m1.clone(), workload, &format!("linux-6.1{set}"), 3000);
-        let of = |(_, event): &(Instant, Event<'static>)| match *event {
+        let of = |(_, event): &(Instant, Event)| match *event {
             Event::Wakeup { task: TaskId(0), cpu, .. } => Some(cpu.0 >= 4),
             _ => None,
         };

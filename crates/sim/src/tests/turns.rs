@@ -21,7 +21,7 @@ struct Turns {
 
 impl TraceSink for Turns {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, .. } | Event::Wakeup { task, .. } => {
                 self.tasks.resize(self.tasks.len().max(task.index() + 1), (None, Vec::new()));

@@ -262,7 +262,7 @@ impl User {
         let task = current.task;
         let Some(program) = self.program(task) else { return };
         let phase = program.phase(index);
-        current.emit(Event::Phase { task, index: index as u32, name: &phase.name });
+        current.emit(Event::Phase { task, index: index as u32, name: phase.name });
         if !phase.attr.is_empty() {
             let (spec, own) = program.spec_arc();
             current.set_attr(&spec[own].phases[index].attr);

@@ -33,8 +33,8 @@ use crate::user::power_hal::tells_job;
 use crate::user::program::Program;
 use crate::user::sync::{Did, Objects, Wait};
 use risetime_kernel::units::{Instant, Span, TaskId};
-use risetime_model::Workload;
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
+use risetime_model::{Name, Workload};
 
 /// What tasks do with each other.
 #[derive(Default)]
@@ -193,7 +193,7 @@ impl User {
             return;
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);
-        let child = current.copy_process(comm.into());
+        let child = current.copy_process(Name::new(&comm));
         self.follows(child, Program::new(specs, spec));
         self.together.begun.push(Begun::No);
         current.wake_up_new_task(child);

@@ -1,4 +1,3 @@
-use super::event::{CLASSES, IDLE_TYPES, WHYS};
 use super::*;
 use crate::*;
 use risetime_kernel::KernelRev;
@@ -37,7 +36,7 @@ fn everything() -> Memory {
     let mut events = vec![
         Event::TaskNew {
             task,
-            comm: "a \"b\\n\n",
+            comm: "a \"b\\n\n".into(),
             user: true,
             cpu,
             why: Why::Unknown,
@@ -48,7 +47,7 @@ fn everything() -> Memory {
         Event::Switch { cpu, prev: None, next: Some(task) },
         Event::Switch { cpu, prev: Some((task, SwitchOut::Sleeping)), next: Some(TaskId(0)) },
         Event::Migrate { task, from: cpu, to: CpuId(7), why: Why::Misfit },
-        Event::Phase { task, index: 2, name: "" },
+        Event::Phase { task, index: 2, name: "".into() },
         Event::Step { task, number: u64::MAX },
         Event::Job {
             task,
@@ -165,14 +164,14 @@ fn everything() -> Memory {
             domains: [(1, 8), (0, 0)],
         },
     ];
-    events.extend(IDLE_TYPES.iter().map(|idle| Event::BalanceLook {
+    events.extend(IdleType::ALL.iter().map(|idle| Event::BalanceLook {
         cpu,
         level: 2,
         idle: *idle,
         failed: 7,
     }));
-    events.extend([&full, &empty, &other].map(|select| Event::IdleSelect { cpu, select }));
-    events.extend(WHYS.iter().map(|why| Event::Wakeup { task, cpu, why: *why }));
+    events.extend([full, empty, other].map(|select| Event::IdleSelect { cpu, select }));
+    events.extend(Why::ALL.iter().map(|why| Event::Wakeup { task, cpu, why: *why }));
     for clock in [0, 1, u64::MAX - 5, 1 << 40] {
         let (util_avg, runnable_avg, util_sum) = (Util(clock % 1000), Util(4), clock / 3);
         let (period_contrib, last_update_time) = (1023, ClockPelt(clock));
@@ -196,9 +195,9 @@ fn everything() -> Memory {
                 last_update_time,
             },
         ]);
-        events.extend(CLASSES.iter().map(|class| Event::PeltPressure {
+        events.extend(PressureClass::ALL.iter().map(|class| Event::PeltPressure {
             cpu,
-            class,
+            class: *class,
             util_avg,
             util_sum,
             period_contrib,

@@ -52,7 +52,7 @@ mod power;
 mod track;
 
 use crate::jobs::{Chains, Fate, Over};
-use crate::{Event, Header, Hears, SwitchOut, TraceSink, Why};
+use crate::{Event, Header, Hears, PressureClass, SwitchOut, TraceSink, Why};
 use field::*;
 use lanes::Lanes;
 use message::Message;
@@ -728,7 +728,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
         self.about(header);
     }
 
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         self.power(at);
         if let Some(power) = &mut self.power {
             power.event(at, event);
@@ -739,7 +739,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
         }
         match *event {
             Event::TaskNew { task, comm, user, cpu, why, .. } => {
-                self.task_new(at, task, comm, user, cpu, why);
+                self.task_new(at, task, &comm, user, cpu, why);
             }
             Event::MaxSpeed { task, max_speed } => {
                 let thread = self.thread(task);
@@ -761,7 +761,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
             Event::Phase { task, index, name } => {
                 let thread = self.thread(task);
                 let notes = [("phase", Note::Number(index.into()))];
-                self.instant(at, thread, "phase", name, &notes);
+                self.instant(at, thread, "phase", &name, &notes);
             }
             Event::Freq { cpu, freq } => self.freq(at, cpu, freq),
             Event::FreqRequest { cpu, util, freq, why } => self.request(at, cpu, util.0, freq, why),
@@ -791,10 +791,10 @@ impl<W: io::Write> TraceSink for Writer<W> {
             }
             Event::PeltPressure { cpu, class, util_avg, .. } => {
                 let kind = match class {
-                    "rt" => Track::RtUtil,
-                    "dl" => Track::DlUtil,
-                    "irq" => Track::IrqUtil,
-                    _ => Track::OtherUtil,
+                    PressureClass::Rt => Track::RtUtil,
+                    PressureClass::Dl => Track::DlUtil,
+                    PressureClass::Irq => Track::IrqUtil,
+                    PressureClass::Hw => Track::OtherUtil,
                 };
                 self.counter(at, kind, cpu.0, util_avg.0, |w| Some(w.cpu(cpu)));
             }
@@ -843,36 +843,14 @@ impl<W: io::Write> TraceSink for Writer<W> {
                     self.cpu_clamps(at, cpu, Uclamp { min, max });
                 }
             }
-            // Only an explanation asks for them, and writes no file; handlers are in no slice; a kind of work shows in the
-            // power.
-            Event::Due { .. }
-            | Event::Stolen { .. }
-            | Event::Step { .. }
-            | Event::Irq { .. }
-            | Event::Work { .. }
-            | Event::SpeedLimits { .. } => {}
-            // What a decision was made from is for who makes it again.
-            Event::Waking { .. }
-            | Event::Entity { .. }
-            | Event::GroupEntity { .. }
-            | Event::GroupQueue { .. }
-            | Event::GroupThrottled { .. }
-            | Event::Quota { .. }
-            | Event::TaskLoad { .. }
-            | Event::CfsLoad { .. }
-            | Event::CfsUtilEst { .. }
-            | Event::Deadline { .. }
-            | Event::CfsQueue { .. }
-            | Event::Tick { .. }
-            | Event::Resched { .. }
-            | Event::BalanceDue { .. }
-            | Event::BalanceLook { .. }
-            | Event::IdleSelect { .. } => {}
             Event::Throttled { task, on } => {
                 let thread = self.thread(task);
                 let name = if on { "runtime used up" } else { "runtime replenished" };
                 self.instant(at, thread, "deadline", name, &[]);
             }
+            // Only an explanation asks for the rest, or it is what a decision was made from, for who makes it again; a kind of
+            // work shows in the power.
+            _ => {}
         }
     }
 

@@ -226,7 +226,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     };
     let why = Why::FirstCpu;
     let (user, max_speed) = (true, Util(1024));
-    let new = Event::TaskNew { task, comm: "rampup", user, cpu, why, max_speed };
+    let new = Event::TaskNew { task, comm: "rampup".into(), user, cpu, why, max_speed };
     let wanted = [
         (0, new),
         (0, entity(first)),
@@ -254,7 +254,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
             },
         ),
         (130, Event::BalanceLook { cpu, level: 1, idle: IdleType::NewlyIdle, failed: 3 }),
-        (150, Event::IdleSelect { cpu: CpuId(0), select: &select }),
+        (150, Event::IdleSelect { cpu: CpuId(0), select }),
         (261, Event::Tick { cpu: CpuId(0) }),
         (262, Event::CfsUtilEst { cpu, util_est: Util(77) }),
         (263, Event::FreqLook { cpu, look: freq_look }),
@@ -269,7 +269,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         (267, entity(Place { vruntime: 21, ..Place::default() })),
         (267, Event::Deadline { task, runtime: 33, left: 410 }),
     ];
-    let text = |(at, e): &(u64, Event<'_>)| (*at, format!("{e:?}"));
+    let text = |(at, e): &(u64, Event)| (*at, format!("{e:?}"));
     let seen = shown(true);
     let freq = |e: &(u64, String)| e.1.starts_with("Freq {");
     let without: Vec<_> = seen.iter().filter(|e| !freq(e)).cloned().collect();
@@ -288,7 +288,7 @@ fn priorities_are_told_to_who_shows_them() {
     struct Shows(Vec<(u64, i32)>);
     impl TraceSink for Shows {
         fn header(&mut self, _: &Header) {}
-        fn event(&mut self, at: Instant, event: &Event<'_>) {
+        fn event(&mut self, at: Instant, event: &Event) {
             if let Event::Prio { prio, .. } = *event {
                 self.0.push((at.0, prio));
             }

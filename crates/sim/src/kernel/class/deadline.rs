@@ -31,7 +31,7 @@ use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_trace::Event;
+use risetime_trace::{Event, PressureClass};
 
 /// Why a reservation is queued (`ENQUEUE_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -348,7 +348,7 @@ impl Rq<'_, '_> {
         let now = c.clock.rq_clock_pelt();
         if update_dl_rq_load_avg(pelt, now, &mut c.dl_avg, running) {
             c.needs_changed();
-            let event = pelt_pressure(cpu, "dl", &c.dl_avg);
+            let event = pelt_pressure(cpu, PressureClass::Dl, &c.dl_avg);
             self.emit(event);
         }
     }

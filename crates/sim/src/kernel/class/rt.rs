@@ -26,6 +26,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_rt_rq_load_avg;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::workload::Policy;
+use risetime_trace::PressureClass;
 
 /// SCHED_FIFO and SCHED_RR.
 pub(super) struct RealTime;
@@ -209,7 +210,7 @@ impl Rq<'_, '_> {
         let changed = update_rt_rq_load_avg(pelt, now, &mut c.rt_avg, running);
         if changed {
             c.needs_changed();
-            let event = pelt_pressure(cpu, "rt", &c.rt_avg);
+            let event = pelt_pressure(cpu, PressureClass::Rt, &c.rt_avg);
             self.emit(event);
         }
         changed

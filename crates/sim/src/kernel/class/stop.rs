@@ -37,6 +37,7 @@ use crate::state::machine::{Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::eevdf::EnqueueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_model::Name;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_trace::{Event, SwitchOut, Why};
 use std::collections::VecDeque;
@@ -106,7 +107,7 @@ impl Kernel<'_> {
             return;
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let comm = format!("migration/{}", cpu.0).into();
+            let comm = Name::new(&format!("migration/{}", cpu.0));
             let (task, mut t) = new_task(&self.m, comm, Role::Stopper);
             t.set_allowed(&self.m.cpus, [cpu].into_iter().collect());
             (t.cpu, t.sched.stop) = (cpu, true);

@@ -41,7 +41,7 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Uti
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform};
-use risetime_trace::Event;
+use risetime_trace::{Event, PressureClass};
 
 /// The longest period, and the longest time to a cap.
 const LONGEST_US: i64 = 10_000_000;
@@ -246,7 +246,7 @@ impl Rq<'_, '_> {
         if changed && (before, avg.load_avg) != (0, 0) {
             let event = Event::PeltPressure {
                 cpu,
-                class: "hw",
+                class: PressureClass::Hw,
                 util_avg: Util(avg.load_avg),
                 util_sum: avg.load_sum,
                 period_contrib: avg.period_contrib,

@@ -5,7 +5,7 @@ use crate::state::machine::UPTIME;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
 use risetime_kernel::units::{ClockPelt, CpuId, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
-use risetime_trace::Event;
+use risetime_trace::{Event, PressureClass};
 
 /// A CPU's fair signals, as they were told last.
 #[derive(Clone, Copy)]
@@ -75,7 +75,7 @@ impl Follower<'_, '_> {
     }
 
     /// A signal there: what it is here is noted, and then it is as there.
-    pub(super) fn signal(&mut self, event: &Event<'_>) {
+    pub(super) fn signal(&mut self, event: &Event) {
         /// Updates that are so far apart in time are not the same one.
         const SAME: u64 = 30_000;
         /// A runqueue is locked for that long.
@@ -199,9 +199,9 @@ impl Follower<'_, '_> {
                 let at = clock(last_update_time);
                 let c = self.simulation.k.m.cpu_mut(cpu);
                 let told = &mut self.averages[cpu.index()];
-                let (avg, told) = match class {
-                    "rt" => (&mut c.rt_avg, &mut told.rt),
-                    "dl" => (&mut c.dl_avg, &mut told.dl),
+                let (avg, told, what) = match class {
+                    PressureClass::Rt => (&mut c.rt_avg, &mut told.rt, "rt util_avg"),
+                    PressureClass::Dl => (&mut c.dl_avg, &mut told.dl, "dl util_avg"),
                     _ => return,
                 };
                 *told = Some(util_avg);
@@ -211,7 +211,6 @@ impl Follower<'_, '_> {
                 let aged = c.curr.is_none();
                 (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
                 (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
-                let what = if class == "rt" { "rt util_avg" } else { "dl util_avg" };
                 if same {
                     self.compare(what, Of::Cpu(cpu), own.0, util_avg.0);
                 }

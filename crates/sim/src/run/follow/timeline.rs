@@ -33,10 +33,10 @@ pub(super) struct Texts {
 
 impl TraceSink for Texts {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
+    fn event(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::TaskNew { task, comm, .. } => drop(self.names.insert(task, comm.to_string())),
-            Event::IdleSelect { cpu, select } => self.selects.push((at, cpu, *select)),
+            Event::IdleSelect { cpu, select } => self.selects.push((at, cpu, select)),
             _ => {}
         }
     }
@@ -65,10 +65,7 @@ pub(super) enum What {
 /// trace     Waking   CfsUtilEst  PELT of the CPU   Entity   Wakeup      CfsUtilEst  PELT   BalanceLook   Switch
 /// followed  asked    queued      compared          placed               leaves      …      looks         picks
 /// ```
-pub(super) fn causes_first(
-    events: &[(Instant, Event<'static>)],
-    quotas: bool,
-) -> Vec<(Instant, What)> {
+pub(super) fn causes_first(events: &[(Instant, Event)], quotas: bool) -> Vec<(Instant, What)> {
     let looks = events.iter().any(|(_, e)| matches!(e, Event::BalanceLook { .. }));
     let mut o = Order {
         events,
@@ -90,7 +87,7 @@ pub(super) fn causes_first(
 
 /// The order as it is being made.
 struct Order<'e> {
-    events: &'e [(Instant, Event<'static>)],
+    events: &'e [(Instant, Event)],
     /// Groups of the workload have quotas.
     quotas: bool,
     /// What belongs to a move comes so long before it.
@@ -254,7 +251,7 @@ impl Order<'_> {
     /// Where `util_est` of whoever goes to sleep by the switch `i` is sampled.
     fn sampled(&self, i: usize, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>) -> Option<usize> {
         let Some((prev, SwitchOut::Sleeping)) = prev else { return None };
-        let of = |e: &Event<'_>| matches!(*e, Event::UtilEst { task, .. } if task == prev);
+        let of = |e: &Event| matches!(*e, Event::UtilEst { task, .. } if task == prev);
         self.back(i, cpu, i).find(|j| of(&self.events[*j].1))
     }
 
@@ -298,7 +295,7 @@ impl Order<'_> {
     fn is_bare_look(&self, j: usize, cpu: CpuId) -> bool {
         /// From a signal to the look because of it.
         const BEHIND: Span = Span::from_us(15);
-        let of_fair = |e: &Event<'_>| matches!(*e, Event::PeltCfs { cpu: c, .. } if c == cpu);
+        let of_fair = |e: &Event| matches!(*e, Event::PeltCfs { cpu: c, .. } if c == cpu);
         let just = |k: &usize| self.events[j].0.since(self.events[*k].0) < BEHIND;
         matches!(self.events[j].1, Event::FreqLook { cpu: c, .. } if c == cpu)
             && !self.of_ticks.contains(&j)
@@ -307,7 +304,7 @@ impl Order<'_> {
 
     /// Where the task that the switch `i` takes from `cpu` leaves its queue though it would go on.
     fn throttled(&self, i: usize, cpu: CpuId) -> Option<usize> {
-        let moved = |e: &Event<'_>| matches!(*e, Event::Migrate { from, .. } if from == cpu);
+        let moved = |e: &Event| matches!(*e, Event::Migrate { from, .. } if from == cpu);
         let mut back = self.back(i, cpu, i).take_while(|j| !moved(&self.events[*j].1));
         back.find(|j| self.dequeues.contains(&(cpu, *j)))
     }
@@ -319,7 +316,7 @@ impl Order<'_> {
 }
 
 /// `cpu` looks for tasks, or gets one.
-fn pulls(event: &Event<'_>, cpu: CpuId) -> bool {
+fn pulls(event: &Event, cpu: CpuId) -> bool {
     match *event {
         Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
         _ => false,
@@ -328,7 +325,7 @@ fn pulls(event: &Event<'_>, cpu: CpuId) -> bool {
 
 /// Where the wakeup of `task` on `cpu` that ends with the event `i` begins, and who wakes.
 fn begins(
-    events: &[(Instant, Event<'static>)],
+    events: &[(Instant, Event)],
     i: usize,
     task: TaskId,
     cpu: CpuId,
@@ -351,7 +348,7 @@ fn begins(
 }
 
 /// Where a task's estimate leaves its CPU's: the CPU, and which event tells of it.
-fn dequeues(events: &[(Instant, Event<'static>)]) -> BTreeSet<(CpuId, usize)> {
+fn dequeues(events: &[(Instant, Event)]) -> BTreeSet<(CpuId, usize)> {
     let mut found = BTreeSet::new();
     let mut last: BTreeMap<CpuId, Util> = BTreeMap::new();
     for (i, (_, event)) in events.iter().enumerate() {
@@ -365,7 +362,7 @@ fn dequeues(events: &[(Instant, Event<'static>)]) -> BTreeSet<(CpuId, usize)> {
 }
 
 /// The changes of signals that are ticks' work.
-fn of_ticks(events: &[(Instant, Event<'static>)]) -> BTreeSet<usize> {
+fn of_ticks(events: &[(Instant, Event)]) -> BTreeSet<usize> {
     /// From its beginning to the last of them.
     const LASTS: Span = Span::from_us(60);
     let mut found = BTreeSet::new();
@@ -404,7 +401,7 @@ struct Part {
 
 /// The first change of signals that is part of the event `i`.
 fn first_part(
-    events: &[(Instant, Event<'static>)],
+    events: &[(Instant, Event)],
     i: usize,
     of: &Part,
     lasts: Span,
@@ -445,7 +442,7 @@ fn first_part(
 /// Of a wakeup or a switch of `tasks` on `cpu` that lasts so long: places that are told with signals, before the
 /// tasks have theirs.
 fn under_way<'e>(
-    events: &'e [(Instant, Event<'static>)],
+    events: &'e [(Instant, Event)],
     lasts: Range<usize>,
     cpu: CpuId,
     tasks: [Option<TaskId>; 2],
@@ -466,10 +463,7 @@ fn under_way<'e>(
 /// The places of both tasks and of the runqueue that are told with the switch `i`: both are looked at by
 /// `sched_switch`, and which of the two is told first is a kernel's own (up to 6.12 the places, later the switch).
 /// The clock that they are of stood still when the switch began.
-pub(super) fn told_with(
-    events: &[(Instant, Event<'static>)],
-    i: usize,
-) -> impl Iterator<Item = usize> {
+pub(super) fn told_with(events: &[(Instant, Event)], i: usize) -> impl Iterator<Item = usize> {
     /// From the places to the switch, with those of groups; and from it to them.
     const BEFORE: Span = Span::from_us(200);
     const BEHIND: Span = Span::from_us(20);
@@ -518,7 +512,7 @@ mod tests {
 
     const CPU: CpuId = CpuId(2);
 
-    fn signals(util: u64, as_of: u64) -> Event<'static> {
+    fn signals(util: u64, as_of: u64) -> Event {
         Event::PeltCfs {
             cpu: CPU,
             util_avg: Util(util),
@@ -530,17 +524,17 @@ mod tests {
         }
     }
 
-    fn look(util: u64) -> Event<'static> {
+    fn look(util: u64) -> Event {
         Event::FreqLook { cpu: CPU, look: FreqLook { util_avg: Util(util), ..FreqLook::default() } }
     }
 
     /// Before which of these, each with its µs, a task is followed that is new at 900 µs.
-    fn followed_before(events: &[(u64, Event<'static>)]) -> usize {
-        let told = |(us, event): &(u64, Event<'static>)| (Instant(us * 1000), *event);
+    fn followed_before(events: &[(u64, Event)]) -> usize {
+        let told = |(us, event): &(u64, Event)| (Instant(us * 1000), *event);
         let mut all: Vec<_> = events.iter().map(told).collect();
         let new = Event::TaskNew {
             task: TaskId(7),
-            comm: "new",
+            comm: "new".into(),
             user: true,
             cpu: CPU,
             why: Why::Unknown,

@@ -17,7 +17,7 @@ use risetime_trace::{Event, FreqLook, IdleType, LastSleep, MenuSelect};
 use std::collections::BTreeMap;
 
 /// The levels of domains that are looked at.
-pub(super) fn levels(events: &[(Instant, Event<'static>)]) -> Vec<u32> {
+pub(super) fn levels(events: &[(Instant, Event)]) -> Vec<u32> {
     let looks = events.iter().filter_map(|(_, e)| match e {
         Event::BalanceLook { level, .. } => Some(*level),
         _ => None,
@@ -30,7 +30,7 @@ pub(super) fn levels(events: &[(Instant, Event<'static>)]) -> Vec<u32> {
 
 /// The sleeps of each CPU: as they were chosen, where that is told, or as they were entered.
 pub(super) fn sleeps(
-    events: &[(Instant, Event<'static>)],
+    events: &[(Instant, Event)],
     selects: Vec<(Instant, CpuId, MenuSelect)>,
 ) -> BTreeMap<CpuId, Idles> {
     let mut idles: BTreeMap<CpuId, Idles> = BTreeMap::new();

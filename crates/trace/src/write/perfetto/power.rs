@@ -38,7 +38,7 @@ impl Power {
     }
 
     /// Takes in an event.
-    pub(super) fn event(&mut self, at: Instant, event: &Event<'_>) {
+    pub(super) fn event(&mut self, at: Instant, event: &Event) {
         self.cpus.event(event, |change| {
             let domain = &mut self.domains[change.domain];
             domain.uw = domain.uw + change.now - change.before;
