@@ -1,6 +1,7 @@
 //! What README.md and the pages of `docs/` show is what the command does.
 
 use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
+use risetime_analysis::named::{ALL, NAMED, Owner};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -367,6 +368,44 @@ const GENERATED: &str =
 fn the_page_of_the_settings_is_the_catalogue() {
     let wanted = settings(&risetime_sim::catalogue());
     page::holds("settings.md", GENERATED, "", &wanted);
+}
+
+#[test]
+fn the_page_of_the_figures_is_what_has_a_name() {
+    page::holds("figures.md", GENERATED, "", &figures());
+}
+
+fn figures() -> String {
+    let mut page = String::new();
+    for (owner, title, of) in [
+        (Owner::Job, "Of jobs", "JOB."),
+        (Owner::Task, "Of tasks", "TASK."),
+        (Owner::Group, "Of task groups with a quota", "GROUP."),
+        (Owner::Run, "Of the run", ""),
+    ] {
+        page += &format!(
+            "\n## {title}\n\n| figure | unit | better | what it is |\n|---|---|---|---|\n"
+        );
+        for figure in NAMED.iter().filter(|n| n.of == owner) {
+            let unit = match figure.unit.as_str().trim() {
+                "" => "number",
+                unit => unit,
+            };
+            let better = match figure.less_is_better() {
+                Some(true) => "less",
+                Some(false) => "more",
+                None => "",
+            };
+            let x = match figure.statistics {
+                [] => "",
+                ALL => "_X",
+                _ => "_Y",
+            };
+            let (name, about) = (figure.name, figure.about);
+            page += &format!("| `{of}{name}{x}` | {unit} | {better} | {about} |\n");
+        }
+    }
+    page
 }
 
 fn settings(catalogue: &Catalogue) -> String {
