@@ -23,8 +23,10 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 25] = [
     "README.md",
+    "docs/first-run.md",
+    "docs/reading.md",
     "docs/commands.md",
     "docs/accuracy.md",
     "docs/jobs.md",
@@ -76,9 +78,12 @@ pub(crate) fn in_shell(dir: &Path, line: &str) -> Said {
 
 #[test]
 fn every_command_of_the_documents_works() {
-    for (page, least) in
-        [("README.md", 10), ("docs/commands.md", 25), ("docs/for-laptop-users.md", 2)]
-    {
+    for (page, least) in [
+        ("README.md", 6),
+        ("docs/first-run.md", 10),
+        ("docs/commands.md", 25),
+        ("docs/for-laptop-users.md", 2),
+    ] {
         let dir = with_own_files(&page.replace('/', "-"));
         let all = blocks(page, "sh").join("\n");
         let lines: Vec<&str> = all.lines().filter(|l| l.starts_with("risetime ")).collect();
@@ -94,7 +99,7 @@ fn every_command_of_the_documents_works() {
 
 /// Nothing is missing in the files that a newcomer starts from.
 #[test]
-fn the_own_workload_and_platform_of_the_readme_are_in_order() {
+fn the_workload_and_platform_of_the_first_pages_are_in_order() {
     let dir = with_own_files("own");
     let said = risetime_in(&dir, &["check", "my-app.json", "my-soc.toml"]);
     assert_eq!(
@@ -106,7 +111,7 @@ fn the_own_workload_and_platform_of_the_readme_are_in_order() {
 /// The demo's own part; what it says of the machine it runs on differs.
 #[test]
 fn the_transcript_of_the_demo_is_the_demo() {
-    let shown = blocks("README.md", "text")
+    let shown = blocks("docs/first-run.md", "text")
         .into_iter()
         .find(|b| b.contains("ms lost"))
         .expect("a transcript of the demo");
@@ -115,7 +120,7 @@ fn the_transcript_of_the_demo_is_the_demo() {
     assert_eq!(
         end(shown.trim_start_matches("$ make demo\n")),
         end(&prints(&["demo"])),
-        "README.md shows another demo (left)"
+        "docs/first-run.md shows another demo (left)"
     );
 }
 
@@ -256,12 +261,13 @@ fn a_transcript_is_written_anew_with_its_elisions() {
     assert_eq!(stands_in(&["risetime: no", "exit code 2"], &failed), Ok(()));
 }
 
-/// What the prose of README.md says of its own example and of the rate limit.
+/// What the prose of the first pages says of their example and of the rate limit.
 #[test]
-fn the_figures_in_the_prose_of_the_readme_are_those_of_the_command() {
+fn the_figures_in_the_prose_of_the_first_pages_are_those_of_the_command() {
     let dir = with_own_files("prose");
-    let readme = text("README.md").replace('\n', " ");
-    let has = |what: &str| assert!(readme.contains(what), "README.md does not say {what:?}");
+    let pages = ["README.md", "docs/first-run.md", "docs/reading.md"].map(text).join(" ");
+    let pages = pages.replace('\n', " ");
+    let has = |what: &str| assert!(pages.contains(what), "no first page says {what:?}");
     let own = |more: &[&str]| {
         let all = [&["run", "my-app.json", "--platform", "my-soc.toml"], more].concat();
         risetime_in(&dir, &all).out
@@ -271,15 +277,25 @@ fn the_figures_in_the_prose_of_the_readme_are_those_of_the_command() {
     assert!(hinted.contains("99 % up to 8.11 ms"), "{hinted}");
     let times = own(&["--format", "json"]);
     has("The first four frames take 12.9 ms each");
-    has("the later ones 8.0 ms");
+    has("Later frames take 8.0 ms");
     for figure in ["\"p50_ms\": 8.012", "\"max_ms\": 12.86"] {
         assert!(times.contains(figure), "{figure} in {times}");
+    }
+    let hinted = ["--platform", "pixel6", "--policy", "linux-7.2+uclamp_min=500"];
+    let hinted = risetime_in(&dir, &[&["run", "my-app.json"], &hinted[..]].concat()).out;
+    has("no frame is missed: 99 % take up to 10.39 ms, for 3.28 mJ each in place of 3.04");
+    for figure in ["none missed", "99 % up to 10.39 ms", " 3.28\n"] {
+        assert!(hinted.contains(figure), "{figure} in {hinted}");
     }
     let ramp = prints(&["run", "rampup", "--platform", "m1", "--policy", "linux-6.8"]);
     has("12.6 ms were lost *held by the rate limit*");
     assert!(ramp.contains("held by the rate limit          ▇▇▇▇▇▇▇ 12.6 ms"), "{ramp}");
     has("lose only 3.5 ms less (`saves`)");
-    has("leaves 1.3 ms (`ms`)");
+    has("leaves 1.2 ms (`ms`)");
+    let why = prints(&["explain", "rampup", "--platform", "m1", "--policy", "linux-6.8"]);
+    let row = why.lines().find(|line| line.starts_with("rate limit ")).expect("a cause");
+    let figures: Vec<&str> = row.split_whitespace().collect();
+    assert!(figures[2] == "1.2" && figures[5] == "3.5", "{row}");
 }
 
 /// The simulated columns of the table in docs/accuracy.md.
