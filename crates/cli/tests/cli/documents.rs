@@ -4,7 +4,7 @@ use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, 
 use risetime_analysis::named::{ALL, NAMED, Owner};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -335,46 +335,6 @@ fn the_simulated_ramp_of_the_page_on_accuracy_is_what_is_simulated() {
     for args in [["--set", "rate_limit_us=70"], ["--uclamp-min", "1024"], ["--uclamp-max", "0"]] {
         shows(&format!("until util 1000, `{}`", args.join(" ")), &util(&ramp(&args), 1000));
     }
-}
-
-/// Links between the pages lead somewhere.
-#[test]
-fn every_link_between_the_documents_leads_to_a_file() {
-    let docs = std::fs::read_dir(repository().join("docs")).expect("docs");
-    let studies = std::fs::read_dir(repository().join("docs/studies")).expect("docs/studies");
-    let top = ["README.md", "ARCHITECTURE.md"].map(|name| repository().join(name));
-    let pages = docs.chain(studies).map(|e| e.expect("an entry").path()).chain(top);
-    for page in pages.filter(|p| p.extension().is_some_and(|e| e == "md")) {
-        let content = std::fs::read_to_string(&page).expect("a page");
-        for link in content.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-            if file.contains("://") {
-                continue;
-            }
-            let to = match file {
-                "" => page.clone(),
-                file => page.parent().expect("its directory").join(file),
-            };
-            assert!(to.exists(), "{}: {link}", page.display());
-            assert!(
-                anchor.is_empty() || anchors(&to).contains(anchor),
-                "{}: {link}",
-                page.display()
-            );
-        }
-    }
-}
-
-/// Where a page may be linked into: its headings in small letters, without signs, blanks as hyphens.
-fn anchors(page: &Path) -> BTreeSet<String> {
-    let content = std::fs::read_to_string(page).expect("a page");
-    let headings = content.lines().filter(|l| l.starts_with('#'));
-    let anchor = |heading: &str| -> String {
-        let text = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = text.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-    };
-    headings.map(anchor).collect()
 }
 
 const GENERATED: &str =
