@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 test verify spread scip highs evidence-guarantees bench lint golden doc fmt clean
+.PHONY: help demo vm kernel-hz1000 test verify spread scip highs evidence-guarantees bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -63,6 +63,10 @@ golden: ## compare with vectors of the kernel's C code: make golden DIR=vectors
 
 doc: ## the documentation of all crates, in target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+# Not part of `test`, which checks the links: mdBook takes minutes to build.
+book: ## README and docs/ as a book, target/book/index.html (installs mdBook into target/tools if it is not there)
+	@scripts/book.sh
 
 fmt: ## format the source
 	$(CARGO) fmt --all

@@ -24,6 +24,7 @@ mod lost;
 mod machine;
 mod measured;
 pub mod metric;
+pub mod named;
 mod phases;
 mod readings;
 mod result;

@@ -3,6 +3,8 @@
 
 use crate::jobs::{Jobs, Percentiles};
 use crate::latency::{Latency, group_name};
+#[cfg(test)]
+use crate::named::Owner;
 use crate::result::{EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
 use risetime_model::{InputError, Workload, nearest};
 
@@ -78,7 +80,7 @@ impl Metric {
     /// Errors: as [`Metric::of`]'s.
     pub fn check(&self, w: &Workload) -> Result<(), InputError> {
         let Some((whose, what)) = self.name.rsplit_once('.') else {
-            return match OF_THE_RUN.contains(&&*self.name) {
+            return match OF_THE_RUN.iter().any(|(name, _)| *name == self.name) {
                 true => Ok(()),
                 false => Err(self.unknown(&owners(names_in(w)))),
             };
@@ -134,28 +136,8 @@ type Figure = (Option<f64>, Unit);
 
 /// The figure of that name; names that there are, if there is none.
 fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
-    let sum = |of: fn(&TaskResult) -> f64| Some(run.tasks.iter().map(of).sum());
-    match name {
-        "energy" => return Ok((run.energy_mj, Unit::Energy)),
-        "work" => return Ok((Some(run.work_ms), Unit::Time)),
-        "makespan" => return Ok((run.makespan_ms, Unit::Time)),
-        "exited" => return Ok((Some(run.exited.0 as f64), Unit::Count)),
-        "temperature" => {
-            let hottest = run.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max);
-            return Ok((hottest, Unit::Temperature));
-        }
-        "capped" => {
-            let told = !run.heat.is_empty();
-            let all = run.cooling.iter().map(|c| c.capped_ms).sum();
-            return Ok((Some(all).filter(|_| told), Unit::Time));
-        }
-        "wakeups" => return Ok((Some(run.wakes.tasks), Unit::Count)),
-        "idle_wakeups" => return Ok((Some(run.wakes.cpus), Unit::Count)),
-        "timer_interrupts" => return Ok((run.wakes.timer_interrupts, Unit::Count)),
-        "deep_idle" => return Ok((Some(run.deep_idle_ms()), Unit::Time)),
-        "wait" => return Ok((sum(|t| t.whole.wait_ms), Unit::Time)),
-        "migrations" => return Ok((sum(|t| t.whole.moves() as f64), Unit::Count)),
-        _ => {}
+    if let Some((_, unit)) = OF_THE_RUN.iter().find(|(known, _)| *known == name) {
+        return Ok((of_run(run, name), *unit));
     }
     let known = || {
         let whose = run.jobs.iter().map(|j| j.name.as_str());
@@ -182,6 +164,29 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
     found.ok_or_else(|| of(whose, all.into_iter().map(|(name, _)| name).collect()))
 }
 
+/// The value of one of [`OF_THE_RUN`].
+fn of_run(run: &RunResult, name: &str) -> Option<f64> {
+    let sum = |of: fn(&TaskResult) -> f64| Some(run.tasks.iter().map(of).sum());
+    match name {
+        "energy" => run.energy_mj,
+        "work" => Some(run.work_ms),
+        "makespan" => run.makespan_ms,
+        "exited" => Some(run.exited.0 as f64),
+        "temperature" => run.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max),
+        "capped" => {
+            let all = run.cooling.iter().map(|c| c.capped_ms).sum();
+            Some(all).filter(|_| !run.heat.is_empty())
+        }
+        "wakeups" => Some(run.wakes.tasks),
+        "idle_wakeups" => Some(run.wakes.cpus),
+        "timer_interrupts" => run.wakes.timer_interrupts,
+        "deep_idle" => Some(run.deep_idle_ms()),
+        "wait" => sum(|t| t.whole.wait_ms),
+        "migrations" => sum(|t| t.whole.moves() as f64),
+        _ => None,
+    }
+}
+
 /// The task `whose`, else all of that name.
 fn named<'r>(run: &'r RunResult, whose: &str) -> Vec<&'r TaskResult> {
     let of = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
@@ -191,20 +196,20 @@ fn named<'r>(run: &'r RunResult, whose: &str) -> Vec<&'r TaskResult> {
     one.unwrap_or_else(|| of(group_name))
 }
 
-/// Figures that belong to no task, job or group.
-const OF_THE_RUN: [&str; 12] = [
-    "energy",
-    "work",
-    "makespan",
-    "exited",
-    "wait",
-    "migrations",
-    "wakeups",
-    "idle_wakeups",
-    "timer_interrupts",
-    "deep_idle",
-    "temperature",
-    "capped",
+/// Figures that belong to no task, job or group, and what they count.
+const OF_THE_RUN: [(&str, Unit); 12] = [
+    ("energy", Unit::Energy),
+    ("work", Unit::Time),
+    ("makespan", Unit::Time),
+    ("exited", Unit::Count),
+    ("wait", Unit::Time),
+    ("migrations", Unit::Count),
+    ("wakeups", Unit::Count),
+    ("idle_wakeups", Unit::Count),
+    ("timer_interrupts", Unit::Count),
+    ("deep_idle", Unit::Time),
+    ("temperature", Unit::Temperature),
+    ("capped", Unit::Time),
 ];
 /// Those of them that no task has.
 const OF_THE_RUN_ALONE: [&str; 9] = [
@@ -231,7 +236,23 @@ fn owners(mut all: Vec<&str>) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     let shown = all.iter().take(8).map(|name| format!("{name}.…"));
-    shown.chain(OF_THE_RUN.map(String::from)).collect()
+    shown.chain(OF_THE_RUN.map(|(name, _)| name.to_string())).collect()
+}
+
+/// All names that [`figure`] knows, behind their owners'.
+#[cfg(test)]
+pub(crate) fn all_names() -> Vec<(Owner, String, Unit)> {
+    let run = OF_THE_RUN.map(|(name, unit)| (name.to_string(), (None, unit)));
+    let owners = [
+        (Owner::Job, of_jobs(&Jobs::default())),
+        (Owner::Task, [of_latency(None), of_tasks(&[]), of_reservations(&[])].concat()),
+        (Owner::Group, of_quota(&Quota::default())),
+        (Owner::Run, run.into()),
+    ];
+    let all = owners.into_iter().flat_map(|(of, figures)| {
+        figures.into_iter().map(move |(name, (_, unit))| (of, name, unit))
+    });
+    all.collect()
 }
 
 /// The names of figures of `whose`.

@@ -1,6 +1,7 @@
 //! The command as a person or a script meets it: what it prints where, and how it ends.
 
 mod bad_input;
+mod book;
 mod documents;
 mod drawn;
 mod machine;
