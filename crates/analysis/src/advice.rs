@@ -38,9 +38,9 @@ pub enum Step {
     Workload(KeyOf),
     /// A setting, and where a real system has it.
     Setting {
-        /// Its name.
+        /// Name of the setting.
         name: String,
-        /// Its value.
+        /// Value of the setting.
         value: Value,
         /// Where it lives.
         home: Home,
@@ -53,16 +53,17 @@ pub type Steps = Vec<Step>;
 /// Steps that were tried to the end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// What is changed.
+    /// Changes that were tried.
     pub steps: Steps,
     /// The metric (0), energy (1) and work (2) with it, and where the metric is a job's what one takes: the CPUs while its
     /// tasks ran (3), all CPUs (4).
     pub measured: Measured,
     /// The metric's differences to the baseline.
     pub metric: Difference,
-    /// Those of the [energy](comparable_energy) by which options are compared; `None`: it is not known.
+    /// Differences of the [energy](comparable_energy) by which options are compared; `None`: it is
+    /// not known.
     pub energy: Option<Difference>,
-    /// Those of the work that all tasks do.
+    /// Differences of the work that all tasks do.
     pub work: Option<Difference>,
     /// Nobody gains more for less energy, with as much work done.
     pub efficient: bool,
@@ -79,16 +80,16 @@ pub struct Round {
     pub seconds: f64,
 }
 
-/// What helps.
+/// Advice: the changes that make a metric better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// The metric that is to become better, and what it counts.
     pub metric: Metric,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: Unit,
     /// Seed.
     pub seed: u64,
-    /// The same as it is.
+    /// Measurements of the experiment as it is.
     pub base: Measured,
     /// What surely makes the metric better: the first line, then by what it gains.
     pub tried: Vec<Tried>,
@@ -102,7 +103,7 @@ pub struct Advice {
     pub unsure: usize,
     /// The best of those, if nothing surely makes the metric better.
     pub nearest: Vec<Tried>,
-    /// What was not tried because this kernel has it not.
+    /// Options that were not tried because this kernel lacks them.
     pub left_out: Vec<&'static str>,
 }
 
@@ -113,14 +114,14 @@ pub const EACH: usize = 3;
 /// What the energy of all CPUs over the run is there, by jobs done.
 pub const PER_JOB: usize = 4;
 
-/// Which of what is measured is the energy that options are compared by: of all CPUs, for one job where the metric is
-/// a job's. Not that of its own tasks: beside tasks that are busy anyway, these pay for the bigger CPU that they
-/// take from others, who then pay less.
+/// The index, among the metrics measured, of the energy that options are compared by: of all CPUs,
+/// for one job where the metric is a job's. Not that of its own tasks: beside tasks that are busy
+/// anyway, these pay for the bigger CPU that they take from others, who then pay less.
 pub fn comparable_energy(base: &Measured) -> usize {
     if base.metrics.len() > PER_JOB { PER_JOB } else { ENERGY }
 }
 
-/// How many different changes there are: the same value of the same key of several tasks is one.
+/// Counts the different changes: the same value of the same key of several tasks is one.
 fn changes(steps: &Steps) -> usize {
     let what = |step: &Step| match step {
         Step::Workload(change) => (change.key.clone(), change.value.clone()),
@@ -143,7 +144,8 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Of `measured`, metric (0), energy and work (2), against `base`; `None`: there is nothing to compare.
+    /// The gain of `measured` over `base` in metric (0), energy and work (2); `None`: there is
+    /// nothing to compare.
     pub fn of(metric: &Metric, measured: &Measured, base: &Measured) -> Option<Gain> {
         let less = if metric.less_is_better() == Some(false) { -1.0 } else { 1.0 };
         let whole = |m| base.estimate(m).map(|e| e.median.abs()).filter(|x| *x > 0.0);
@@ -158,7 +160,7 @@ impl Gain {
         Some(Gain { metric: of_metric.median * scale, least, energy, work: of(2) })
     }
 
-    /// What time and energy come to together, as a share of the baseline's.
+    /// The cost in time and energy together, as a share of the baseline's.
     pub fn cost(&self) -> f64 {
         (1.0 + self.least).max(0.0) * (1.0 + self.energy)
     }
@@ -178,7 +180,8 @@ impl Gain {
         near(self.metric, other.metric) && near(self.energy, other.energy)
     }
 
-    /// Better in metric or energy, no worse in the other, and with as much work done.
+    /// Whether this is better in metric or energy, no worse in the other, and with as much work
+    /// done.
     pub fn beats(&self, other: &Gain) -> bool {
         let (a, b) = (self, other);
         let works = a.work > b.work - SAME;
@@ -228,7 +231,7 @@ pub struct Judged {
     pub nearest: Vec<Tried>,
 }
 
-/// Who of the last round surely makes the metric better.
+/// Sorts the last round into what surely makes the metric better and what does not.
 pub fn judged(metric: &Metric, base: &Measured, last: Vec<(Steps, Measured)>) -> Judged {
     const NEAREST: usize = 3;
     let n = last.len();

@@ -43,7 +43,7 @@ pub struct Options {
     pub about: Option<String>,
     /// A stretch of a task's program to look for.
     pub stretch: Option<(TaskId, Stretch)>,
-    /// What is to be listed one by one ([`RunResult::pieces`]).
+    /// Pieces to be listed one by one ([`RunResult::pieces`]).
     pub pieces: Option<Pieces>,
 }
 
@@ -59,11 +59,11 @@ pub enum Pieces {
 /// Util levels that are always watched.
 const UTIL_LEVELS: [u64; 2] = [450, 1000];
 
-/// Who hears of what there is more of the longer a run is.
+/// Receives the results whose number grows with the run: bursts, migrations, missed jobs.
 pub trait Lists: Send {
     /// A burst of this task is over.
     fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst);
-    /// It has changed its CPU; the time counts from the start of the run.
+    /// Receives a migration of the task; its time counts from the start of the run.
     fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration);
     /// A job of this name was missed, or several in a row.
     fn missed(&mut self, job: &str, missed: &Missed);
@@ -82,7 +82,7 @@ impl<'a> Analyzer<'a> {
         Analyzer { options, lists: None, run: None }
     }
 
-    /// One that also tells `lists`.
+    /// An analyzer that also reports to `lists`.
     pub fn listing(options: Options, lists: Option<&'a mut dyn Lists>) -> Analyzer<'a> {
         Analyzer { lists, ..Analyzer::new(options) }
     }
@@ -131,12 +131,13 @@ struct Run<'a> {
     tasks: Vec<Task>,
     /// Of those that begin a declared job the one that leads, and the place of its jobs among the header's.
     lead: Option<(usize, usize)>,
-    /// Who is to lead, if somebody is.
+    /// Task that is to lead, if one is named.
     about: Option<String>,
     /// The tasks whose curves are kept, as one of them may be the one to lead.
     drawn: Vec<usize>,
     unknown_cpus: u64,
-    /// What begins before is not counted, of jobs, activations and wakeups; and whether it is past.
+    /// Time before which jobs, activations and wakeups that begin are not counted, in ns; and
+    /// whether it is past.
     from: u64,
     counts: bool,
     latency: Groups,
@@ -533,7 +534,8 @@ impl<'a> Run<'a> {
         self.loses_in(d, state);
     }
 
-    /// What running at domain `d`'s frequency is lost in from now on, if that has changed.
+    /// Sets the state in which running at domain `d`'s frequency is lost from now on, if that has
+    /// changed.
     fn loses_in(&mut self, d: usize, state: Option<State>) {
         if let Some(state) = state {
             self.account_domain(d);
@@ -602,7 +604,7 @@ impl<'a> Run<'a> {
         self.tasks.get_mut(index)
     }
 
-    /// What the task has taken by now is its jobs'.
+    /// Attributes what the task has taken so far to its jobs.
     fn spent(&mut self, id: TaskId) {
         if let Some(index) = self.ids.get(id) {
             self.account(index);
@@ -711,13 +713,13 @@ impl<'a> Run<'a> {
 /// Curves of at most so many tasks are kept until it is known which of them leads.
 const DRAWN: usize = 64;
 
-/// How much of the start is left out.
+/// The length of the start that is left out.
 fn skipped(header: &Header) -> Span {
     let ms = header.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
     Span(ms.unwrap_or(0).saturating_mul(1_000_000))
 }
 
-/// What a reader should know of it.
+/// The note for the reader that figures leave out the start; `None`: they do not.
 fn left_out(header: &Header) -> Option<String> {
     let Span(ns) = skipped(header);
     (ns > 0).then(|| {
@@ -751,7 +753,8 @@ fn task_result(
     (result, timeline)
 }
 
-/// What a reader should know of a deadline task that does not keep its reservation.
+/// The note for the reader on a deadline task that does not keep its reservation; `None`: it keeps
+/// it.
 fn behind(comm: &str, r: &Reservation) -> Option<String> {
     // Also one that wakes some µs before its next period is throttled until then, with all its runtime left.
     const NOTICED_MS: f64 = 0.1;
@@ -775,7 +778,7 @@ fn behind(comm: &str, r: &Reservation) -> Option<String> {
     (!all.is_empty()).then(|| format!("{comm}: {}", all.join("; ")))
 }
 
-/// What a reader should know of a group that does not get on with its quota.
+/// The note for the reader on a group whose quota was used up; `None`: it never was.
 fn used_up(q: &Quota) -> Option<String> {
     let longest = q.longest_ms.map(|ms| format!(", at most {ms:.1} ms at a time"));
     (q.throttled > 0).then(|| {

@@ -20,7 +20,7 @@ pub struct Caution {
     pub figure: &'static str,
     /// How far off it typically is.
     pub typical: &'static str,
-    /// Why.
+    /// Reason of the caution, in a sentence.
     pub why: &'static str,
 }
 
@@ -47,7 +47,7 @@ use Figure::{Activations, Energy, Migrations, Responses, Speed, Wakeups};
 pub struct Weak {
     /// Whether an experiment is of it.
     of: fn(&Experiment) -> bool,
-    /// What is said.
+    /// The caution to give.
     pub says: Caution,
 }
 
@@ -155,13 +155,13 @@ pub const WEAK: &[Weak] = &[
     ),
 ];
 
-/// What to say of these figures of `e`, the weakest first.
+/// Finds the cautions about these figures of `e`, the weakest figure first.
 pub fn cautions(e: &Experiment, shown: &[Figure]) -> Vec<Caution> {
     let of = |w: &&Weak| w.says.of.iter().any(|f| shown.contains(f)) && (w.of)(e);
     WEAK.iter().filter(of).map(|w| w.says).collect()
 }
 
-/// What a report of a run shows.
+/// Lists the figures that a report of a run shows.
 pub fn shown(run: &RunResult) -> Vec<Figure> {
     // Fewer kinds of tasks than three have no tables of their own.
     let tables = [Activations, Wakeups].into_iter().filter(|_| run.latency.len() > 2);
@@ -169,7 +169,8 @@ pub fn shown(run: &RunResult) -> Vec<Figure> {
     [Speed].into_iter().chain(tables).chain(jobs).collect()
 }
 
-/// What a metric is; `None`: one that is not known to be weak anywhere by itself.
+/// Classifies a metric as a figure that may be weak; [`Speed`] for all that are not weak anywhere
+/// by themselves.
 pub fn of_metric(metric: &Metric) -> Figure {
     let name = metric.name.rsplit('.').next().unwrap_or(&metric.name);
     let (of, rank) = name.split_once('_').unwrap_or((name, ""));
@@ -215,12 +216,13 @@ fn real_time(e: &Experiment) -> usize {
     e.platform.cpus().map(on).max().unwrap_or(0)
 }
 
-/// Several tasks, two of them at least free to use several CPUs.
+/// Whether there are several tasks on several CPUs, two of them at least not bound to one CPU.
 fn spread(e: &Experiment) -> bool {
     e.platform.nr_cpus() > 1 && tasks(e).filter(|t| bound(t) != Some(1)).count() > 1
 }
 
-/// By the words of the platform file: `opp = "…; power: estimate"`.
+/// Whether the platform's power is an estimate, by the words of its file: `opp = "…; power:
+/// estimate"`.
 fn estimated_power(e: &Experiment) -> bool {
     let opp = e.platform.sources.get("opp").map_or("", String::as_str);
     opp.starts_with("estimate") || opp.contains("power: estimate")

@@ -27,7 +27,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Median and interval of these values; `None` if there are none.
+    /// The median and interval of these values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
         let x = sorted(values);
         let rank = rank(x.len() as u32, ALPHA) as usize;
@@ -85,7 +85,7 @@ impl Family {
         ALPHA / self.0.max(1) as f64
     }
 
-    /// From how many pairs on one of them can be sure.
+    /// The number of pairs from which on one difference of the family can be sure.
     pub fn pairs(self) -> u32 {
         (1..=u32::MAX).find(|n| rank(*n, self.alpha()) > 0).unwrap_or(u32::MAX)
     }
@@ -94,7 +94,7 @@ impl Family {
 /// Figures are told to a thousandth (µs, µJ): less than half of that is none, but the order in which numbers were added up.
 const UNTOLD: f64 = 0.0005;
 
-/// What one side has that another has not, at the same start states.
+/// Difference of one side to another, at the same start states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// How many pairs there are.
@@ -110,7 +110,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Of these differences; `None`: there are none.
+    /// The difference that these differences of pairs make; `None`: there are none.
     pub fn of(
         differences: impl IntoIterator<Item = f64>,
         left_out: u32,

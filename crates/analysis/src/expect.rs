@@ -51,16 +51,17 @@ const COMPARISONS: [(&str, Than); 6] = [
 /// What came of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checked {
-    /// It holds.
+    /// True if the expectation holds.
     pub holds: bool,
-    /// What was found; `None`: there is no such figure in this run (no job was done), which holds for nothing.
+    /// The figure found; `None`: there is no such figure in this run (no job was done), which holds
+    /// for nothing.
     pub found: Option<f64>,
     /// In this unit.
     pub unit: Unit,
 }
 
 impl Expectation {
-    /// What `text` says.
+    /// Parses an expectation.
     ///
     /// Errors: no comparison, no number, an unknown unit.
     pub fn parse(text: &str) -> Result<Expectation, InputError> {

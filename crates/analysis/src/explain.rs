@@ -1,4 +1,4 @@
-//! What one burst lost (its debt), shared out among its causes.
+//! Shares out what one burst lost (its debt) among its causes.
 //!
 //! ```text
 //! debt(S)  = what the same burst loses in a run without the causes in S
@@ -45,13 +45,13 @@ pub struct Explanation {
     pub seed: u64,
     /// The task.
     pub comm: String,
-    /// What is explained.
+    /// The time that is explained.
     pub about: About,
     /// The causes, in their order.
     pub causes: Vec<CauseShare>,
     /// What the task's affinity forbids: what is lost to that although every cause is gone. Of activations and jobs: 0.
     pub affinity_ms: f64,
-    /// What else is lost although every cause is gone.
+    /// Debt that is left although every cause is gone, in ms.
     pub unexplained_ms: f64,
     /// How many simulations this took.
     pub runs: u32,
@@ -61,7 +61,7 @@ pub struct Explanation {
     pub cautions: Vec<crate::caution::Caution>,
 }
 
-/// What is explained.
+/// The time that an explanation shares out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum About {
     /// What a burst lost.
@@ -82,7 +82,7 @@ pub enum About {
 }
 
 impl About {
-    /// What is shared out, in ms.
+    /// The time that is shared out, in ms.
     pub fn ms(&self) -> f64 {
         match self {
             About::Burst(burst) => burst.debt_ms,
@@ -94,18 +94,18 @@ impl About {
 /// Which activations or jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Over {
-    /// All.
+    /// All of them.
     All,
     /// The longest, this share of them (0 to 1), one at least.
     Worst(f64),
-    /// One by its number, from 0.
+    /// A single one by its number, from 0.
     One(u64),
 }
 
 /// A cause and what it costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CauseShare {
-    /// Its name.
+    /// Name of the cause.
     pub cause: &'static str,
     /// What a person calls it.
     pub label: &'static str,
@@ -113,13 +113,13 @@ pub struct CauseShare {
     pub about: &'static str,
     /// False: it cannot act in this experiment, and was not looked at.
     pub acts: bool,
-    /// Its share of the debt.
+    /// Share of the debt, in ms.
     pub ms: f64,
     /// The share's standard error; `None`: it is exact.
     pub error_ms: Option<f64>,
-    /// What its absence alone would save.
+    /// Debt that the absence of the cause alone would save, in ms.
     pub gain_ms: f64,
-    /// What would be lost if it were the only cause.
+    /// Debt that there would be if it were the only cause, in ms.
     pub alone_ms: f64,
 }
 
@@ -133,8 +133,9 @@ pub struct Subsets {
 }
 
 impl Subsets {
-    /// All subsets of `n` causes, or if these are more than `most`, those of orders drawn by the seed: as many as
-    /// there is room for, two and their reverses at least: of one pair nobody knows how far it is off.
+    /// The subsets of `n` causes to look at: all, or if these are more than `most`, those of orders
+    /// drawn by the seed: as many orders as there is room for, two and their reverses at least,
+    /// since the error of a single pair is not known.
     pub fn new(n: u32, most: usize, seed: u64) -> Subsets {
         let all = 1 << n;
         if all <= most.max(2) || n < 3 {
@@ -187,7 +188,7 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// Fisher and Yates.
+    /// Draws an order of `n` causes (Fisher and Yates).
     fn order(&mut self, n: u32) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n).collect();
         for i in (1..order.len()).rev() {
@@ -210,7 +211,7 @@ impl Debts {
         (of.sets.len() == ms.len()).then_some(Debts { of, ms })
     }
 
-    /// Those without a set that was looked at.
+    /// The debt without the causes of a set that was looked at.
     fn without(&self, set: usize) -> f64 {
         self.of.sets.binary_search(&set).map_or(f64::NAN, |i| self.ms[i])
     }
@@ -247,7 +248,7 @@ impl Debts {
         sum
     }
 
-    /// What the absence of the cause of this bit alone saves.
+    /// The debt that the absence of the cause of this bit alone saves.
     pub fn gain(&self, bit: u32) -> f64 {
         self.without(0) - self.without(1 << bit)
     }
@@ -263,7 +264,7 @@ impl Debts {
     }
 }
 
-/// |S|!·(n − |S| − 1)!/n!
+/// The weight |S|!·(n − |S| − 1)!/n!
 fn weight(n: u32, size: u32) -> f64 {
     let factorial = |k: u32| (1..=k).map(f64::from).product::<f64>();
     factorial(size) * factorial(n - size - 1) / factorial(n)
@@ -300,7 +301,7 @@ mod tests {
         Debts::new(Subsets::new(n, ms.len(), 1), ms).unwrap()
     }
 
-    /// Of subsets that are drawn: what they say of all.
+    /// The debts that drawn subsets tell, of `ms` for all subsets.
     fn some(ms: &[f64], most: usize, seed: u64) -> Debts {
         let of = Subsets::new(ms.len().ilog2(), most, seed);
         let found = of.sets().iter().map(|set| ms[*set]).collect();

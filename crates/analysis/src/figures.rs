@@ -128,14 +128,15 @@ impl Sums {
         self.run.ns.iter().map(|(_, ns)| ns).sum()
     }
 
-    /// In ns of full speed, on the scale of [`ONE`].
+    /// The work done, in ns of full speed on the scale of [`ONE`].
     pub(crate) fn work(&self, machine: &Machine) -> u128 {
         let work = |(key, ns): &(u32, u64)| u128::from(*ns) * u128::from(machine.at(*key).2);
         let all: u128 = self.run.ns.iter().map(work).sum();
         all.saturating_sub(self.stolen.ns.iter().map(work).sum())
     }
 
-    /// Energy of the CPUs while it ran, in 10⁻¹⁵ J; `None`: it ran where the power is unknown.
+    /// The energy of the CPUs while the task ran, in 10⁻¹⁵ J; `None`: it ran where the power is
+    /// unknown.
     pub(crate) fn energy(&self, machine: &Machine) -> Option<u128> {
         let piece = |(key, ns): &(u32, u64)| energy(*ns, machine.at(*key).3);
         self.run.ns.iter().map(piece).sum()
@@ -289,7 +290,7 @@ impl Figures {
         debt.add_stolen(ns, speed);
     }
 
-    /// How much longer all of it took than at full speed.
+    /// The time by which all of it took longer than at full speed.
     fn longer(&self) -> Debt {
         let mut all = self.debt;
         all.absorb(&self.later);
@@ -363,7 +364,8 @@ impl Figures {
         }
     }
 
-    /// It went `from` one CPU `to` another, whose kinds are given.
+    /// Counts a migration `from` one CPU `to` another, whose kinds are given, and lists it if there
+    /// is room.
     pub(crate) fn migrated(
         &mut self,
         at: u64,
@@ -398,7 +400,7 @@ impl Figures {
         }
     }
 
-    /// Everything about the burst that these figures tell; what is the task's is the caller's.
+    /// The result of the burst that these figures tell; fields of the task are left to the caller.
     pub(crate) fn result(&self, levels: &Levels, machine: &Machine) -> crate::TaskResult {
         crate::TaskResult {
             task: Default::default(),
@@ -425,7 +427,7 @@ impl Figures {
         }
     }
 
-    /// When the OPP of that number in its domain was reached.
+    /// The time at which the OPP of that number in its domain was reached.
     fn opp_reached(&self, domain: usize, opp: usize) -> Option<u64> {
         let reached = |r: &&Reached| r.domain as usize == domain && r.opps as usize > opp;
         self.opps.iter().find(reached).map(|r| r.at)

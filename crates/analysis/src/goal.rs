@@ -18,7 +18,7 @@ const WORK: f64 = 0.9;
 /// Steps that were looked at, from all start phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reaching {
-    /// What is changed; empty: nothing.
+    /// Changes; empty: none.
     pub steps: Steps,
     /// The goal's figure (0), the one that is to be least (1), work (2).
     pub measured: Measured,
@@ -26,20 +26,21 @@ pub struct Reaching {
     pub holds: usize,
 }
 
-/// What was found.
+/// The outcome of a search for a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sought {
-    /// What is to hold.
+    /// The goal that is to hold.
     pub goal: Expectation,
-    /// What is to be least.
+    /// The metric that is to be least.
     pub least: Metric,
     /// Seed.
     pub seed: u64,
     /// As it is.
     pub base: Reaching,
-    /// What reaches the goal, the least cost first.
+    /// Changes that reach the goal, the least cost first.
     pub reaching: Vec<Reaching>,
-    /// What was looked at from all start phases and does not, the nearest first.
+    /// Changes that were looked at from all start phases and do not reach the goal, the nearest
+    /// first.
     pub short: Vec<Reaching>,
     /// How many were tried, and how many of them reach it where they were tried.
     pub tried: (usize, usize),
@@ -49,7 +50,7 @@ pub struct Sought {
     pub untried: usize,
     /// Whether the budget ended before everything that may cost less had been looked at.
     pub cut: bool,
-    /// What was not tried because this kernel has it not.
+    /// Options that were not tried because this kernel lacks them.
     pub left_out: Vec<&'static str>,
 }
 
@@ -58,7 +59,7 @@ pub fn cost(measured: &Measured) -> f64 {
     measured.estimate(1).map_or(f64::INFINITY, |e| e.median)
 }
 
-/// From how many start phases `goal` holds of what was measured.
+/// Counts the start phases in which `goal` holds of the measured metric.
 pub fn holds(goal: &Expectation, measured: &Measured) -> usize {
     let values = measured.metrics.first().map_or(&[][..], |(.., values)| values);
     values.iter().filter(|value| goal.holds(**value)).count()
@@ -76,7 +77,7 @@ impl Reaching {
         self.holds == self.measured.starts.len() && works(&self.measured, base)
     }
 
-    /// What it costs more than `other`.
+    /// The additional cost of this against `other`.
     pub fn dearer(&self, other: &Reaching) -> Option<Difference> {
         self.measured.difference(&other.measured, 1)
     }

@@ -26,7 +26,7 @@ const FLOOR_PERCENT: f64 = 1.0;
 /// Less than this is next to nothing: a twentieth of a ms, a mJ, a move.
 const LEAST: f64 = 0.05;
 
-/// What is known of how a kernel was built; `None`: it does not say.
+/// A kernel's build options as far as they are known; `None`: the kernel does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     /// Ticks a second (CONFIG_HZ).
@@ -45,7 +45,7 @@ pub struct Build {
 pub struct Figure {
     /// `energy_mj`, `busy_ms.policy4`: ends in the unit before the dot.
     pub name: String,
-    /// What it is, for a reader.
+    /// Meaning of the figure, for a reader.
     pub about: String,
 }
 
@@ -54,7 +54,7 @@ pub struct Figure {
 pub struct Release {
     /// As the kernel calls itself; without a kernel the policy's name.
     pub name: String,
-    /// Its generation: what is simulated.
+    /// The release's generation: what is simulated.
     pub rev: KernelRev,
     /// How it was built, where there is a kernel.
     pub build: Build,
@@ -77,7 +77,7 @@ pub struct Taken {
 pub type Groups = [(f64, usize); 2];
 
 impl Taken {
-    /// Of these values.
+    /// The figure of these values, one for each start phase.
     pub fn of(values: Vec<Option<f64>>) -> Taken {
         Taken { spread: Spread::of(values.iter().copied()), values }
     }
@@ -102,7 +102,7 @@ impl Taken {
         apart.then_some([(median(low)?, low.len()), (median(high)?, high.len())])
     }
 
-    /// What `self` has more than the release `before`, told with all other steps of the figure.
+    /// The difference of this release to the one `before`, told with all other steps of the figure.
     fn less(&self, before: &Taken, steps: Family) -> Option<Difference> {
         let pair = |(is, was): (&Option<f64>, &Option<f64>)| Some((*is)? - (*was)?);
         let all: Vec<Option<f64>> = self.values.iter().zip(&before.values).map(pair).collect();
@@ -124,11 +124,11 @@ pub struct History {
     pub workload: String,
     /// The platform.
     pub platform: String,
-    /// Whose times are figures.
+    /// Task whose times are figures.
     pub task: String,
     /// Start phases of each release, on each side.
     pub phases: u32,
-    /// What was measured.
+    /// Figures that were measured.
     pub figures: Vec<Figure>,
     /// The releases.
     pub releases: Vec<Release>,
@@ -138,7 +138,7 @@ pub struct History {
     pub notes: Vec<String>,
 }
 
-/// Who ran it.
+/// The side that ran it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// A kernel.
@@ -158,8 +158,8 @@ impl Release {
 }
 
 impl History {
-    /// What the release of this number has more than the one before of the figure of this number; `None` for the first, and
-    /// where a side was not run or is never there.
+    /// The difference of the release of this number to the one before, in the figure of this
+    /// number; `None` for the first, and where a side was not run or is never there.
     pub fn step(&self, release: usize, figure: usize, side: Side) -> Option<Difference> {
         let (was, is) = self.both(release, figure, side)?;
         is.less(was, Family(self.releases.len().saturating_sub(1)))
@@ -243,7 +243,7 @@ pub struct Bisected {
 }
 
 impl Bisected {
-    /// Of what the releases of these numbers gave, oldest first.
+    /// The bisection of what the releases of these numbers gave, oldest first.
     pub fn of(taken: Vec<(usize, Taken)>) -> Bisected {
         let steps = Family(taken.len().saturating_sub(1));
         let less = |i: usize| taken[i].1.less(&taken[i.checked_sub(1)?].1, steps);
@@ -350,7 +350,7 @@ mod tests {
         Taken::of(values.iter().copied().map(Some).collect())
     }
 
-    /// So much, from nine phases which differ a little.
+    /// Values of nine start phases that are about `x`.
     fn about(x: f64) -> Taken {
         taken(&[0.0, 0.3, 0.1, 0.2, 0.0, 0.25, 0.1, 0.05, 0.2].map(|by| x + by))
     }

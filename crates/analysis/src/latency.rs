@@ -67,10 +67,10 @@ pub struct Waits {
     pub took: Option<Percentiles>,
 }
 
-/// The same of all tasks that have something in common.
+/// Waits of all tasks that have something in common.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitsBy {
-    /// What.
+    /// The kind of what they have in common.
     pub by: By,
     /// Of which kind: `SCHED_FIFO`, `/ui`, `1024`.
     pub name: String,
@@ -92,7 +92,7 @@ pub struct Distributions {
 /// What tasks have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
-    /// Their scheduling policy when they woke.
+    /// The scheduling policy of tasks when they woke.
     Policy,
     /// The task group in which they were created; "" is the root.
     Group,
@@ -116,7 +116,7 @@ impl By {
 pub(crate) struct Groups {
     names: BTreeMap<String, usize>,
     groups: Vec<Group>,
-    /// What differs in name, policy or task group.
+    /// Cells, one for each combination of name, policy and task group.
     cells: Vec<Cell>,
     /// By CPU, its capacity.
     capacity: Vec<u64>,
@@ -156,7 +156,7 @@ pub(crate) struct Histogram {
 }
 
 impl Groups {
-    /// Of a run on these CPUs.
+    /// Groups of a run on the CPUs of this platform.
     pub(crate) fn new(platform: &Platform) -> Groups {
         let of = |cpu| platform.domain_of(cpu).map_or(0, |d| platform.domains[d].capacity.0);
         let capacity: Vec<u64> = platform.cpus().map(of).collect();
@@ -234,7 +234,8 @@ impl Groups {
         }
     }
 
-    /// How times are distributed, in the order in which groups were first seen, without those that have no activation.
+    /// The distributions of times, in the order in which groups were first seen, without groups
+    /// that have no activation.
     pub(crate) fn distributions(&self) -> Vec<Distributions> {
         let groups = self.groups.iter().enumerate().filter(|(_, g)| g.took.total > 0);
         let of = |(i, g): (usize, &Group)| {
@@ -246,8 +247,8 @@ impl Groups {
         groups.map(of).collect()
     }
 
-    /// What came of it, in the order in which groups were first seen; those without an activation
-    /// are left out. And the waits by what tasks have in common, where that differs.
+    /// The latencies of each group, in the order in which groups were first seen; those without an
+    /// activation are left out. And the waits by what tasks have in common, where that differs.
     pub(crate) fn finish(self) -> (Vec<Latency>, Vec<WaitsBy>) {
         let by = self.by();
         let ms = |ns: u64| ns as f64 / 1e6;
@@ -316,12 +317,12 @@ pub fn group_name(comm: &str) -> &str {
 }
 
 impl Histogram {
-    /// How many there are.
+    /// The number of times counted.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// One more.
+    /// Counts one more time.
     pub(crate) fn add(&mut self, ns: u64) {
         let at = self.place(bucket(ns));
         self.counts[at] += 1;
@@ -331,7 +332,7 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// Where a bucket stands, for which there is room then.
+    /// The index of a bucket among the counts, which grow to hold it.
     fn place(&mut self, bucket: usize) -> usize {
         if self.counts.is_empty() {
             self.first = bucket;
@@ -347,7 +348,7 @@ impl Histogram {
         at
     }
 
-    /// All of another's, too.
+    /// Adds all counts of another histogram.
     fn join(&mut self, other: &Histogram) {
         for (count, bucket) in other.counts.iter().zip(other.first..).filter(|(n, _)| **n > 0) {
             let at = self.place(bucket);

@@ -111,14 +111,15 @@ pub(crate) enum State {
 pub(crate) struct Most {
     /// s_max.
     pub(crate) speed: u64,
-    /// What its affinity leaves.
+    /// Highest speed that the task's affinity allows, on the scale of [`ONE`].
     pub(crate) affinity: u64,
-    /// What its affinity and `uclamp_max` leave.
+    /// Highest speed that the task's affinity and `uclamp_max` allow, on the same scale.
     pub(crate) clamped: u64,
 }
 
 impl Most {
-    /// That much, of which the rest is a limit of user space's unless more is told.
+    /// The limits of a task that runs at `speed` and is not known to be limited by affinity or
+    /// clamp.
     pub(crate) fn of(speed: u64) -> Most {
         Most { speed, affinity: ONE, clamped: ONE }
     }
@@ -138,7 +139,7 @@ pub(crate) struct Place {
     pub(crate) highest: u64,
     /// On the scale of [`ONE`]; at most that.
     pub(crate) speed: u64,
-    /// The same if it were alone: no other thread of the core busy, no interrupt.
+    /// Speed if the CPU were alone: no other thread of the core busy, no interrupt.
     pub(crate) alone: u64,
     /// What the part lost because it is not is charged to.
     pub(crate) beside_state: State,
@@ -209,7 +210,7 @@ impl Debt {
         self.capped += other.capped;
     }
 
-    /// What was added to `before` to come to this.
+    /// The debt that was added to `before` to come to this.
     pub(crate) fn since(&self, before: &Debt) -> Debt {
         let mut more = *self;
         more.lost.iter_mut().zip(before.lost).for_each(|(own, was)| *own -= was);
@@ -217,11 +218,11 @@ impl Debt {
         more
     }
 
-    /// ∫(1 − s) dt in ms.
+    /// The debt ∫(1 − s) dt in ms.
     pub(crate) fn ms(&self) -> f64 {
         work_ms(self.lost.iter().sum::<u128>() as f64)
     }
-    /// What of it is lost in a state, in ms.
+    /// The part of the debt that was lost in a state, in ms.
     pub(crate) fn of(&self, state: State) -> f64 {
         work_ms(self.lost[state as usize] as f64)
     }

@@ -35,7 +35,7 @@ pub(crate) struct Slot {
     pub(crate) freq: KHz,
     /// Work: a CPU of capacity 1024 at its highest ordinary frequency does [`ONE`](crate::lost::ONE).
     pub(crate) speed: u64,
-    /// The same if no other thread of the core were busy, and no interrupt were handled.
+    /// Speed if no other thread of the core were busy, and no interrupt were handled.
     alone: u64,
     /// Of full speed, on the scale of [`ONE`](crate::lost::ONE), at most that.
     pub(crate) share: u64,
@@ -47,14 +47,14 @@ pub(crate) struct Slot {
     ns: u64,
 }
 
-/// What speed and power hang on beside the frequency.
+/// A way of running: all that speed and power depend on beside the frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct How {
     /// The kind of work, 0 the plain one.
     kind: u32,
     /// Threads of its core that have a task, itself counted in.
     threads: u8,
-    /// Those that are busy, and share the core's power.
+    /// Threads of the core that are busy, and share its power.
     busy: u8,
     /// An interrupt's handler has it.
     irq: bool,
@@ -63,7 +63,7 @@ struct How {
 /// Plain work, nobody else on the core.
 const PLAIN: How = How { kind: 0, threads: 1, busy: 1, irq: false };
 
-/// What settings say of the speed of all work.
+/// Settings that determine the speed of all work.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     /// Of 1024.
@@ -79,8 +79,8 @@ pub(crate) struct Domain {
     told: usize,
     pub(crate) cpus: Vec<CpuId>,
     pub(crate) capacity: u64,
-    /// Its OPPs, ascending, then other frequencies, and other kinds of work than the plain one, in the order of their
-    /// appearance.
+    /// The domain's OPPs, ascending, then other frequencies, and other kinds of work than the plain
+    /// one, in the order of their appearance.
     pub(crate) slots: Vec<Slot>,
     /// Where each is among them.
     places: HashMap<(KHz, How), usize>,
@@ -107,7 +107,8 @@ pub(crate) struct Domain {
     full: u64,
     highest: u64,
     freq_state: State,
-    /// Who has left no CPU that is bigger than its own.
+    /// State to charge where caps leave no CPU that is bigger than this domain's; `None`: there is
+    /// one, or never was.
     none_bigger: Option<State>,
     /// The trace says what was asked for.
     tells_requests: bool,
@@ -120,7 +121,7 @@ struct Cpu {
     misfit: Option<TaskId>,
     /// The task, by its index, that waits for it to leave its idle state.
     awaited: Option<usize>,
-    /// It does that since.
+    /// Time since which the CPU does that.
     since: u64,
     /// By slot, ns.
     busy: Vec<u64>,
@@ -245,7 +246,7 @@ impl Machine {
         speed
     }
 
-    /// What running `task` on `cpu` means now.
+    /// Describes what running `task` on `cpu` means now.
     #[inline]
     pub(crate) fn place(&mut self, cpu: CpuId, task: TaskId) -> Place {
         let key = self.key(cpu);
@@ -306,8 +307,8 @@ impl Machine {
         key as u32
     }
 
-    /// Where the key is, and what running there means: speed on the scale of [`ONE`](crate::lost::ONE), and power
-    /// in µW (0: unknown).
+    /// Resolves a key to its CPU and frequency, and what running there means: speed on the scale of
+    /// [`ONE`](crate::lost::ONE), and power in µW (0: unknown).
     pub(crate) fn at(&self, key: u32) -> (CpuId, KHz, u64, u64) {
         let (cpu, slot) = self.keys[key as usize];
         let slot = &self.domains[self.domain_of(cpu)].slots[slot];
@@ -348,7 +349,8 @@ impl Machine {
     pub(crate) fn idles(&self, cpu: CpuId) -> bool {
         self.cpus.get(cpu.index()).is_some_and(|c| !c.does.is_busy())
     }
-    /// Which task, by its index, now waits for `cpu` to leave its idle state, and which did before.
+    /// Sets which task, by its index, waits for `cpu` to leave its idle state; returns which did
+    /// before.
     pub(crate) fn set_awaited(&mut self, cpu: CpuId, task: Option<usize>) -> Option<usize> {
         let c = self.cpus.get_mut(cpu.index())?;
         std::mem::replace(&mut c.awaited, task)
@@ -366,7 +368,7 @@ impl Machine {
         self.works(cpu, now);
     }
 
-    /// What it runs is of that kind from now on; its task was accounted.
+    /// Sets the kind of work that the CPU runs from now on; its task was accounted.
     pub(crate) fn set_work(&mut self, cpu: CpuId, kind: u32, now: u64) {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.work(kind);
@@ -380,7 +382,8 @@ impl Machine {
         threads.map(|(i, thread)| (thread, i + 1)).find(|(thread, _)| *thread != cpu)
     }
 
-    /// What `cpu` does has changed, until when it is accounted: with that how it works, and how other threads of its core do.
+    /// Updates how `cpu` and the other threads of its core work, now that what `cpu` does has
+    /// changed; they are accounted until `now`.
     fn works(&mut self, cpu: CpuId, now: u64) {
         if self.cpus[cpu.index()].core.is_empty() {
             let does = &self.cpus[cpu.index()].does;
@@ -412,7 +415,7 @@ impl Machine {
         self.cpus[cpu.index()].misfit = task;
     }
 
-    /// Domain `d` now runs at `freq`.
+    /// Sets the frequency at which domain `d` runs from now on.
     pub(crate) fn set_freq(&mut self, d: usize, freq: KHz, now: u64) {
         self.account_domain(d, now);
         let domain = &mut self.domains[d];
@@ -460,7 +463,8 @@ impl Machine {
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
     }
-    /// Who has left no CPU bigger than those of domain `d`, of which there are some; `None`: nobody.
+    /// The state to charge if caps have left no CPU bigger than those of domain `d`, although there
+    /// are some; `None`: not so.
     fn none_bigger(&self, d: usize) -> Option<State> {
         let own = self.domains[d].highest;
         // `capacity_greater`: by more than 5 %.
@@ -519,7 +523,8 @@ impl Machine {
         slots.map(|(ns, s)| energy(*ns, s.power_uw)).sum()
     }
 
-    /// Energy of a CPU while it was idle, which beside a busy thread of its core it has no part in; `None`: unknown.
+    /// The energy of a CPU while it was idle, without time beside a busy thread of its core;
+    /// `None`: unknown.
     fn idle_energy(&self, c: &Cpu) -> Option<u128> {
         let idle = c.idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
         let power = |i| self.domains[c.domain].of.idle_power(Some(i));
@@ -584,7 +589,7 @@ impl Machine {
     }
 }
 
-/// For each domain, the first one with the same capacity and OPPs.
+/// Maps each domain to the first one with the same capacity and OPPs.
 pub(crate) fn kinds(platform: &Platform) -> Vec<usize> {
     let mut known: HashMap<(u64, Vec<KHz>), usize> = HashMap::new();
     let opps = |d: &PlatformDomain| d.opps.iter().map(|o| o.freq).collect();
@@ -636,7 +641,7 @@ impl Domain {
         }
     }
 
-    /// Where a CPU of it is now.
+    /// The index of the slot in which a CPU of the domain is now.
     #[inline]
     fn slot_of(&self, c: &Cpu) -> usize {
         if c.how == PLAIN { self.now } else { c.slot }
@@ -679,8 +684,8 @@ impl Domain {
         self.slots.len() - 1
     }
 
-    /// What running below the highest frequency is to be charged to: the last request
-    /// explains the present frequency, unless it wants a higher one that is still to come.
+    /// The state to which running below the highest frequency is charged: the last request explains
+    /// the present frequency, unless it wants a higher one that is still to come.
     ///
     /// A refusal by the rate limit, or a cap, is the cause only if more was wanted: the recorded util
     /// (headroom included) reaches what the present frequency gives. A governor that refuses
@@ -707,7 +712,8 @@ impl Domain {
         }
     }
 
-    /// Who lets it go no faster than `freq`.
+    /// The state of the lowest cap that lets the domain go no faster than `freq`; `None`: no cap
+    /// does.
     fn cap_at(&self, freq: KHz) -> Option<State> {
         self.lowest_cap().filter(|(max, _)| freq >= *max).map(|(_, by)| by)
     }
@@ -726,7 +732,7 @@ impl Domain {
         Some((max, state))
     }
 
-    /// Why it asked for no more.
+    /// The state that tells why the domain asked for no more.
     fn settled(&self) -> State {
         let now = self.slots[self.now].freq;
         match self.chosen {
@@ -741,7 +747,8 @@ impl Domain {
     }
 }
 
-/// What of `full` a speed is, on the scale of [`ONE`], at most that. Rounding: to nearest.
+/// The share of `full` that a speed is, on the scale of [`ONE`], at most that. Rounding: to
+/// nearest.
 fn of_full(speed: u64, full: u64) -> u64 {
     if full == ONE {
         return speed.min(ONE);
@@ -786,12 +793,12 @@ fn share(capacity: u64, freq: KHz, max: KHz) -> u64 {
     ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
 }
 
-/// As a number; 0: unknown.
+/// The power as a number of µW; 0: unknown.
 fn uw(power: Option<MicroWatts>) -> u64 {
     power.map_or(0, |power| power.0)
 }
 
-/// In µW · ns. `None`: the power is unknown, which is written as 0.
+/// The energy in µW · ns. `None`: the power is unknown, which is written as 0.
 pub(crate) fn energy(ns: u64, power_uw: u64) -> Option<u128> {
     (power_uw > 0).then(|| u128::from(ns) * u128::from(power_uw))
 }

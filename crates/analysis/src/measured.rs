@@ -32,7 +32,7 @@ pub struct Measured {
     pub platform: String,
     /// Policy name.
     pub policy: String,
-    /// Its settings, resolved, without the start states'.
+    /// The experiment's settings, resolved, without the start states'.
     pub settings: Settings,
     /// Seed of the first start state; those of the others follow from it.
     pub seed: u64,
@@ -47,17 +47,17 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Median and interval of metric `m` over the start states that have it.
+    /// The median and interval of metric `m` over the start states that have it.
     pub fn estimate(&self, m: usize) -> Option<Estimate> {
         Estimate::of(self.metrics.get(m)?.2.iter().flatten().copied())
     }
 
-    /// From how many start states there is no such figure.
+    /// Counts the start states for which there is no such figure.
     pub fn never(&self, m: usize) -> usize {
         self.metrics.get(m).map_or(0, |(.., values)| values.iter().filter(|v| v.is_none()).count())
     }
 
-    /// From how many start states the figure is a lower bound.
+    /// Counts the start states for which the figure is a lower bound.
     pub fn bounds(&self, m: usize) -> usize {
         self.bounds.get(m).map_or(0, |all| all.iter().filter(|bound| **bound).count())
     }
@@ -66,7 +66,7 @@ impl Measured {
         self.bounds.get(m).and_then(|all| all.get(at)).copied().unwrap_or(false)
     }
 
-    /// What it has more of metric `m` than `other`, start state by start state, told by itself.
+    /// The difference to `other` in metric `m`, start state by start state, told by itself.
     pub fn difference(&self, other: &Measured, m: usize) -> Option<Difference> {
         self.difference_in(other, m, Family::ONE)
     }
@@ -90,7 +90,7 @@ impl Measured {
         Difference::of(all.into_iter().flatten(), left_out, Family::ONE)
     }
 
-    /// What it has more of metric `m` than `other`, told together with the others of `family`.
+    /// The difference to `other` in metric `m`, told together with the others of `family`.
     pub fn difference_in(&self, other: &Measured, m: usize, family: Family) -> Option<Difference> {
         let (own, others) = (&self.metrics.get(m)?.2, &other.metrics.get(m)?.2);
         let pair = |(at, (a, b)): (usize, (&Option<f64>, &Option<f64>))| {
@@ -106,7 +106,8 @@ impl Measured {
 /// Experiments side by side, and what they are compared by.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compared {
-    /// Those of one workload on one platform, the first policy first; of an ablation its parts ([`switched`]).
+    /// Measurements of one workload on one platform in a group each, the first policy first; of an
+    /// ablation its parts ([`switched`]).
     pub groups: Vec<Vec<Measured>>,
     /// Of each group what is compared; empty: the figures were named.
     pub subjects: Vec<Subject>,
@@ -117,24 +118,25 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Those of a group that are told of one by one: of an ablation its base and its whole.
+    /// The measurements of a group that are shown one by one: of an ablation its base and its
+    /// whole.
     pub fn shown<'a>(&self, group: &'a [Measured]) -> &'a [Measured] {
         &group[..if self.switches.is_empty() { group.len() } else { group.len().min(2) }]
     }
 
-    /// All differences that are told, which hold together.
+    /// The family of all differences that are told, which hold together.
     pub fn family(&self) -> Family {
         let of = |group: &Vec<Measured>| told(group, self.switches.len());
         Family(self.groups.iter().map(of).sum())
     }
 
-    /// From how many start states each was run.
+    /// The number of start states from which each experiment was run.
     pub fn starts(&self) -> usize {
         self.groups.iter().flatten().next().map_or(0, |one| one.starts.len())
     }
 }
 
-/// How many differences to its first a group has, and of an ablation of so many switches.
+/// Counts the differences to its first that a group has, or an ablation of so many switches.
 fn told(group: &[Measured], switches: usize) -> usize {
     let rows = if switches > 0 { 1 + 2 * switches } else { group.len().saturating_sub(1) };
     rows * group.first().map_or(0, |one| one.metrics.len())
@@ -171,8 +173,8 @@ pub struct Switched {
     pub acts: bool,
 }
 
-/// What the switches of an ablation change: `parts` are its base, its whole, then for each switch the whole without it and the
-/// base with it alone.
+/// The effects of the switches of an ablation: `parts` are its base, its whole, then for each
+/// switch the whole without it and the base with it alone.
 pub fn switched(switches: &[String], parts: &[Measured]) -> Vec<Switched> {
     let [base, whole, pairs @ ..] = parts else { return Vec::new() };
     let family = Family(told(parts, switches.len()));

@@ -22,7 +22,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Behind a number of it.
+    /// The unit as it stands behind a number.
     pub const fn as_str(self) -> &'static str {
         match self {
             Unit::Time => " ms",
@@ -60,8 +60,8 @@ impl Metric {
         }
     }
 
-    /// Its value in `run`, and what it counts. No value: there is none in this run (no job was done, a power is
-    /// unknown).
+    /// The value of the metric in `run`, and its unit. No value: there is none in this run (no job
+    /// was done, a power is unknown).
     ///
     /// Errors: no such run has it.
     pub fn of(&self, run: &RunResult) -> Result<(Option<f64>, Unit), InputError> {
@@ -211,7 +211,7 @@ const OF_THE_RUN: [(&str, Unit); 12] = [
     ("temperature", Unit::Temperature),
     ("capped", Unit::Time),
 ];
-/// Those of them that no task has.
+/// Figures among them that no task has.
 const OF_THE_RUN_ALONE: [&str; 9] = [
     "energy",
     "makespan",
@@ -224,14 +224,15 @@ const OF_THE_RUN_ALONE: [&str; 9] = [
     "capped",
 ];
 
-/// What has figures in a run of `w`.
+/// Lists the names that have figures in a run of `w`: jobs, tasks and groups.
 fn names_in(w: &Workload) -> Vec<&str> {
     let tasks = w.tasks.iter().chain(&w.forked).map(|task| group_name(&task.comm));
     let jobs = w.jobs.iter().map(|job| job.name.as_str());
     jobs.chain(tasks).chain(w.groups.iter().map(|g| g.path.as_str())).collect()
 }
 
-/// What may be asked for where nothing of that name is: some of these, and the run's own.
+/// Lists what may be asked for where nothing of that name is: some of these names, and the run's
+/// own figures.
 fn owners(mut all: Vec<&str>) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
@@ -271,13 +272,13 @@ fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
     all
 }
 
-/// By name, also where there are none in this run.
+/// The percentiles by name, also where there are none in this run.
 fn percentiles(of: &str, p: Option<&Percentiles>, unit: Unit) -> Vec<(String, Figure)> {
     let figure = |(name, x)| (format!("{of}_{name}"), (p.map(|_| x), unit));
     p.copied().unwrap_or_default().named().map(figure).into()
 }
 
-/// By name, also where no activation was over by the run's end.
+/// The latency figures by name, also where no activation was over by the run's end.
 fn of_latency(l: Option<&Latency>) -> Vec<(String, Figure)> {
     type Of = fn(&Latency) -> f64;
     let figures: [(&str, Of); 5] = [
@@ -306,7 +307,7 @@ fn of_quota(q: &Quota) -> Vec<(String, Figure)> {
     figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
 }
 
-/// Of all tasks of a name together; the burst is the first one's.
+/// The figures of all tasks of a name together; the burst is the first one's.
 fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
     let burst = all.first().and_then(|t| t.burst.as_ref());
     let full = burst.filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms);
@@ -325,7 +326,7 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
     figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
 }
 
-/// Of all deadline tasks of a name together.
+/// The reservation figures of all deadline tasks of a name together.
 fn of_reservations(all: &[&TaskResult]) -> Vec<(String, Figure)> {
     // None: nobody tells of it.
     let throttled: Vec<Throttled> =

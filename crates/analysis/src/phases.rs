@@ -40,7 +40,7 @@ pub fn phases(runs: &[RunResult]) -> PhaseSummary {
     }
 }
 
-/// Of each name, over the runs that had jobs of it.
+/// Summarises the jobs of each name, over the runs that had jobs of it.
 fn jobs_phases(runs: &[RunResult]) -> Vec<JobsPhases> {
     let mut names: Vec<&str> = Vec::new();
     for jobs in runs.iter().flat_map(|r| &r.jobs) {
@@ -57,7 +57,7 @@ fn jobs_phases(runs: &[RunResult]) -> Vec<JobsPhases> {
 }
 
 impl JobsPhases {
-    /// Over runs of which each has these jobs; of one run its figures as they are.
+    /// Summarises jobs over runs of which each has them; of one run its figures as they are.
     pub fn of(all: &[&Jobs]) -> JobsPhases {
         let quantiles = |of: fn(&Jobs) -> Option<Percentiles>| {
             let none = Percentiles::default().named();
@@ -80,7 +80,7 @@ impl JobsPhases {
         }
     }
 
-    /// How many of a kind.
+    /// The number of jobs of a kind.
     pub fn count(&self, kind: &str) -> Spread {
         self.counts.iter().find(|(name, _)| *name == kind).map_or_else(Spread::default, |c| c.1)
     }
@@ -150,7 +150,7 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
     }
 }
 
-/// All levels that some run lists; the runs that do not know one have not reached it.
+/// Summarises all levels that some run lists; the runs that do not know one have not reached it.
 fn reach_phases(of: &[(&RunResult, &TaskResult)]) -> Vec<ReachPhases> {
     let order = |level: &Level| match *level {
         Level::Util(util) => (0, CpuId(0), util),
@@ -228,7 +228,7 @@ impl Spread {
             max: quantile(&x, 4),
         }
     }
-    /// Largest first, never before everything.
+    /// The key that sorts medians, largest first; without a median before everything.
     fn sort_key(&self) -> f64 {
         self.median.unwrap_or(f64::INFINITY)
     }

@@ -149,8 +149,8 @@ impl Kind {
         matches!(self, Kind::JobsMissed | Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped)
     }
 
-    /// What nobody notices, in its unit; `of`: the highest frequency of its domain, how many jobs are due a second, the
-    /// response in ms.
+    /// The smallest difference that matters, in the reading's unit; `of`: the highest frequency of
+    /// its domain, how many jobs are due a second, the response in ms.
     ///
     /// 0.05 ms is the default timer slack, by which every sleep of a user's task may be late anyway. 1 % of a CPU's
     /// time, of a frequency or of jobs is below what runs of one machine differ by, 1 mW below what its meter shows. A
@@ -174,7 +174,7 @@ impl Kind {
 /// A figure of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What it is.
+    /// Kind of the reading.
     pub kind: Kind,
     /// Of which tasks, CPUs or domain; empty: of all.
     pub of: String,
@@ -195,7 +195,7 @@ pub struct Readings {
 struct Task {
     group: usize,
     doing: Doing,
-    /// It became runnable by a wakeup or its creation then.
+    /// Time at which the task became runnable, by a wakeup or its creation.
     woke: u64,
     /// … and that is in the part.
     counts: bool,
@@ -251,7 +251,8 @@ struct Run {
 }
 
 impl Readings {
-    /// For the part of a run that begins at `from` and lasts `length`, or to the run's end if that is earlier.
+    /// The readings of the part of a run that begins at `from` and lasts `length`, or to the run's
+    /// end if that is earlier.
     pub fn new(from: Instant, length: Span) -> Readings {
         Readings { from, length, run: None }
     }
@@ -313,7 +314,8 @@ impl Run {
         }
     }
 
-    /// Time of the part, in ns; all that was before it happens when it begins.
+    /// Takes in an event at `at` ns, by the time of the part; all that was before it happens when
+    /// it begins.
     fn event(&mut self, at: u64, event: &Event) {
         self.begun = at >= self.from;
         let now = at.saturating_sub(self.from);

@@ -49,7 +49,7 @@ pub struct RunResult {
     pub exited: (u64, u64),
     /// From the first creation to the last exit; `None`: not all have exited.
     pub makespan_ms: Option<f64>,
-    /// What was due when, by name, in the order of the workload.
+    /// Jobs by name, in the order of the workload: what was due when.
     pub jobs: Vec<Jobs>,
     /// What came of the quotas of task groups, those that were told.
     pub quotas: Vec<Quota>,
@@ -61,14 +61,14 @@ pub struct RunResult {
     pub pieces: Vec<(Piece, f64)>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
     pub energy_mj: Option<f64>,
-    /// What was lost in the trace, and what a reader should know.
+    /// Notes for the reader, and what was lost in the trace.
     pub notes: Vec<String>,
     /// Which of these figures are known to be weak.
     pub cautions: Vec<Caution>,
 }
 
 impl RunResult {
-    /// That of a trace without a header.
+    /// The result of a trace without a header.
     pub(crate) fn empty() -> RunResult {
         RunResult {
             policy: String::new(),
@@ -127,12 +127,13 @@ pub struct Wakes {
 }
 
 impl RunResult {
-    /// So many in a second of the run.
+    /// Converts a count to so many in a second of the run.
     pub fn a_second(&self, n: u64) -> f64 {
         if self.end_ms > 0.0 { n as f64 * 1000.0 / self.end_ms } else { 0.0 }
     }
 
-    /// Time that the CPUs were in the deepest idle state of theirs that any of them was in.
+    /// The time that the CPUs were in the deepest idle state of theirs that any of them was in, in
+    /// ms.
     pub fn deep_idle_ms(&self) -> f64 {
         let deepest = self.cpus.iter().filter_map(|c| c.idle.last());
         deepest.filter(|(state, _)| state != NO_STATE).map(|(_, ms)| ms).sum()
@@ -145,7 +146,7 @@ impl RunResult {
 pub struct TaskResult {
     /// The task.
     pub task: TaskId,
-    /// Its name.
+    /// The task's name.
     pub comm: String,
     /// By the workload it ends up busy for ever: how fast it becomes fast is what there is to say of it ([`Burst::debt_ms`]).
     /// All other work is finite, and takes some time ([`Spent::longer_ms`]).
@@ -202,12 +203,12 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// How long it was awake.
+    /// The time that it was awake, in ms.
     pub fn took_ms(&self) -> f64 {
         self.running_ms + self.wait_ms
     }
 
-    /// How often it changed CPU.
+    /// The number of times that it changed CPU.
     pub fn moves(&self) -> u64 {
         self.migrations.iter().map(|m| m.n).sum()
     }
@@ -220,7 +221,7 @@ pub struct Moves {
     pub from: u64,
     /// Capacity of the one that it went to.
     pub to: u64,
-    /// Why.
+    /// Reason of the moves.
     pub why: &'static str,
     /// How often.
     pub n: u64,
@@ -229,7 +230,7 @@ pub struct Moves {
 /// How a deadline task kept what it reserved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reservation {
-    /// It is awake at the run's end, since so long; `None`: it sleeps.
+    /// Time for which the task has been awake at the run's end, in ms; `None`: it sleeps.
     pub unfinished_ms: Option<f64>,
     /// How many further periods have begun since: activations that were due, and began late or not yet.
     pub due: u64,
@@ -253,7 +254,7 @@ pub struct Throttled {
 /// How hot a thermal zone became, in °C as its sensor was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heat {
-    /// Its name.
+    /// Name of the zone.
     pub zone: String,
     /// At the first look.
     pub start_celsius: f64,
@@ -270,7 +271,7 @@ pub struct Heat {
 /// What cooling took of a frequency domain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cooling {
-    /// Its first CPU.
+    /// First CPU of the policy.
     pub policy: CpuId,
     /// How long its highest frequency was lowered.
     pub capped_ms: f64,
@@ -283,7 +284,7 @@ pub struct Cooling {
 /// What came of a task group's quota.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quota {
-    /// Its path.
+    /// Path of the group.
     pub group: String,
     /// Periods that ended while the group used its quota.
     pub periods: u64,
@@ -298,9 +299,9 @@ pub struct Quota {
 /// One burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// It became runnable.
+    /// Time at which the task became runnable, in ms.
     pub t0_ms: f64,
-    /// It had full speed, or the burst's end.
+    /// Time of full speed, or of the burst's end, in ms.
     pub t1_ms: f64,
     /// The burst's end.
     pub end_ms: f64,
@@ -316,11 +317,11 @@ pub struct Burst {
     pub debt_ms: f64,
     /// ∫(s_max − s) dt over [t0, t1].
     pub debt_capped_ms: f64,
-    /// What of `debt_ms` its affinity alone forbids.
+    /// Part of `debt_ms` that the affinity alone causes.
     pub debt_affinity_ms: f64,
 }
 
-/// What ended the time to full speed.
+/// The event that ended the time to full speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedBy {
     /// Full speed.
@@ -348,7 +349,7 @@ impl EndedBy {
 /// A level and when it was reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
-    /// What.
+    /// The level.
     pub what: Level,
     /// Time from t0; `None`: never.
     pub after_ms: Option<f64>,
@@ -399,7 +400,7 @@ pub struct Migration {
     pub from: CpuId,
     /// To where.
     pub to: CpuId,
-    /// Why.
+    /// Reason of the migration.
     pub why: &'static str,
 }
 
@@ -412,7 +413,7 @@ pub struct Lost {
     pub ms: f64,
 }
 
-/// What stands in the place of an idle state where a CPU idled in none, or in none that was told.
+/// Name in the place of an idle state where a CPU idled in none, or in none that was told.
 pub const NO_STATE: &str = "none";
 
 /// One CPU over the whole run.
@@ -424,7 +425,7 @@ pub struct CpuResult {
     pub domain: CpuId,
     /// The CPU that stands for it in what a task did ([`TOLD_APART`](crate::TOLD_APART)); mostly itself.
     pub told: CpuId,
-    /// Its capacity.
+    /// The CPU's capacity.
     pub capacity: u64,
     /// Energy; `None`: it was in a state whose power is unknown.
     pub energy_mj: Option<f64>,
@@ -493,7 +494,7 @@ pub struct PhaseSummary {
 /// The jobs of one name over start phases: each figure as in [`Jobs`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobsPhases {
-    /// What they are called.
+    /// Name of the jobs.
     pub name: String,
     /// The workload says more of them than that there is a timer.
     pub declared: bool,
@@ -514,9 +515,9 @@ pub struct JobsPhases {
 /// One task over start phases: each figure as in [`TaskResult`] and [`Burst`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskPhases {
-    /// Its name.
+    /// The task's name.
     pub comm: String,
-    /// Its work has no end.
+    /// True if the task's work has no end.
     pub endless: bool,
     /// Number of bursts.
     pub bursts: Spread,
@@ -562,7 +563,7 @@ pub struct TaskPhases {
 /// When a level was reached, over start phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReachPhases {
-    /// What.
+    /// The level.
     pub what: Level,
     /// Time from t0.
     pub after_ms: Spread,
@@ -595,7 +596,7 @@ pub struct CpuPhases {
     pub cpu: CpuId,
     /// First CPU of its frequency domain.
     pub domain: CpuId,
-    /// Its capacity.
+    /// The CPU's capacity.
     pub capacity: u64,
     /// Energy.
     pub energy_mj: Spread,

@@ -112,7 +112,7 @@ impl Rise {
         }
     }
 
-    /// t90 − t10 in ms.
+    /// The rise time t90 − t10, in ms.
     pub(crate) fn ms(&self) -> Option<f64> {
         Some((self.t90? - self.t10?) as f64 / 1e6)
     }

@@ -32,7 +32,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// No sleep ends the stretch: it goes to the end of the present event, or of the program.
+    /// Returns this position with no sleep that could end the stretch: it goes to the end of the
+    /// present event, or of the program.
     pub(crate) fn awake(self) -> Position {
         Position { sleeps: u32::MAX, ..self }
     }
@@ -56,7 +57,7 @@ pub(crate) struct Watch {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// It has not come there.
+    /// The task has not come there.
     No,
     Begun,
     Over,
@@ -98,7 +99,7 @@ impl Watch {
         }
     }
 
-    /// It woke up at `at`.
+    /// Notes that the task woke up at position `at`.
     pub(crate) fn wakes(&mut self, now: u64, at: Position) {
         let from = self.of.from;
         if self.seen != Seen::Over && at.step == from.step && at.sleeps <= from.sleeps {
@@ -106,14 +107,14 @@ impl Watch {
         }
     }
 
-    /// It fell asleep, which makes `at`.
+    /// Notes that the task fell asleep, which makes the position `at`.
     pub(crate) fn sleeps(&mut self, now: u64, at: Position) {
         if at >= self.of.to {
             self.close(now, EndedBy::Sleep);
         }
     }
 
-    /// It begins its event of this number.
+    /// Notes that the task begins its event of this number.
     pub(crate) fn steps(&mut self, now: u64, step: u64) {
         if self.seen == Seen::No && step > self.of.from.step {
             self.begin(now);
@@ -123,7 +124,7 @@ impl Watch {
         }
     }
 
-    /// What was found; `None`: it never came there.
+    /// The burst of the stretch; `None`: the task never came there.
     pub(crate) fn finish(mut self, end: u64) -> Option<Burst> {
         self.close(end, EndedBy::RunEnd);
         (self.seen == Seen::Over).then(|| self.figures.burst())

@@ -14,7 +14,7 @@
 /// A study, carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reproduced {
-    /// Its name.
+    /// Name of the study.
     pub study: String,
     /// One line for a reader.
     pub about: String,
@@ -31,9 +31,9 @@ pub struct Reproduced {
 pub struct ReproducedFigure {
     /// Short name.
     pub id: String,
-    /// Its heading in the document.
+    /// The figure's heading in the document.
     pub place: String,
-    /// What it was run with, for a reader.
+    /// Setup of the figure, for a reader.
     pub about: String,
     /// The command that runs one of its phases; empty: arithmetic.
     pub command: String,
@@ -43,7 +43,7 @@ pub struct ReproducedFigure {
     pub curves: Vec<CurvePair>,
     /// How util_est climbs in a burst, if it is about that.
     pub climb: Option<Climbed>,
-    /// Its table of cases and policies, if it has one.
+    /// The figure's table of cases and policies, if it has one.
     pub cells: Option<Cells>,
     /// For a grid of periodic tasks: the slack that each policy leaves, and the energy that it takes.
     pub trade_offs: Vec<TradeOff>,
@@ -52,11 +52,11 @@ pub struct ReproducedFigure {
 /// A published table and ours.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cells {
-    /// What cells hold, each with its unit.
+    /// Quantities of the cells, each with its unit.
     pub quantities: Vec<(String, &'static str)>,
-    /// Its lines, and whether what is free was fitted on them.
+    /// Lines, and whether what is free was fitted on them.
     pub cases: Vec<(String, bool)>,
-    /// Its columns, likewise.
+    /// Columns, and whether what is free was fitted on them.
     pub columns: Vec<(String, bool)>,
     /// By quantity, case and column.
     pub cells: Vec<Vec<Vec<Cell>>>,
@@ -75,7 +75,7 @@ pub struct Cell {
     pub digits: u8,
     /// Ours; `None`: there is none in such a run.
     pub measured: Option<f64>,
-    /// The same with the first value of everything free.
+    /// Measured value with the first value of everything free.
     pub untouched: Option<f64>,
     /// Standard deviation of the published number, as the document has it.
     pub stdev: Option<f64>,
@@ -84,12 +84,12 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// |measured − published|.
+    /// The distance |measured − published|.
     pub fn off(&self) -> Option<f64> {
         self.measured.zip(self.published).map(|(m, p)| (m - p).abs())
     }
 
-    /// How much it is above `than`, in %.
+    /// The cell as a gain over `than`, in %.
     pub fn above(&self, than: &Cell) -> Cell {
         let gain = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| 100.0 * (a / b - 1.0));
         Cell {
@@ -101,7 +101,7 @@ impl Cell {
         }
     }
 
-    /// By how much of itself it is published to be above `than` (1: the same), and ours; `None`: the published means are no
+    /// The published ratio to `than` (1: the same), and ours; `None`: the published means are no
     /// further apart than the larger of their standard deviations.
     pub fn ratio(&self, than: &Cell) -> Option<Ratio> {
         let (a, b) = self.published.zip(than.published)?;
@@ -114,7 +114,7 @@ impl Cell {
     }
 }
 
-/// What one cell is of another.
+/// A ratio of two cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// In the document.
@@ -138,7 +138,7 @@ pub struct Tried {
     pub why: String,
     /// Each value with the mean |measured − published| of the cells to fit, the others as they were chosen.
     pub values: Vec<(String, f64)>,
-    /// The one that was taken, by place.
+    /// Place of the value that was taken.
     pub chosen: usize,
 }
 
@@ -166,7 +166,7 @@ pub struct Climbed {
 /// phases; `None`: nothing ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TradeOff {
-    /// Its name, as it was given.
+    /// Name of the policy, as it was given.
     pub policy: String,
     /// Period less the time from wakeup to sleep: the median of all activations.
     pub slack_ms: Option<f64>,
@@ -183,7 +183,7 @@ pub struct TradeOff {
 pub struct JudgedRow {
     /// `FIGURE/QUANTITY[/cpuN]/AT`.
     pub id: String,
-    /// Its key within the list.
+    /// Key of the row within the list.
     pub at: String,
     /// What the list is about: `util_residency`, `freq_residency cpu0`.
     pub list: String,
@@ -210,7 +210,7 @@ pub struct JudgedRow {
 /// What a row measures with something changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counterfactual {
-    /// What is changed, after "with …".
+    /// The changes, after "with …".
     pub about: String,
     /// As in the row.
     pub measured: Option<f64>,
@@ -232,7 +232,7 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// Their sum.
+    /// The sum of the three parts.
     pub fn total(&self) -> f64 {
         self.last_digit + self.tick + self.spread
     }
@@ -241,7 +241,7 @@ impl Tolerance {
 /// A published curve and ours over the start phases. x in ms from t0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CurvePair {
-    /// What it shows: `util_avg`, `GHz`.
+    /// Quantity that the curves show: `util_avg`, `GHz`.
     pub what: &'static str,
     /// Values as printed in the document's lists: a step function.
     pub listed: Vec<(f64, f64)>,
@@ -256,14 +256,15 @@ pub struct CurvePair {
 pub enum Bound {
     /// Within the tolerance.
     Near,
-    /// It holds if measured is at least published less the tolerance.
+    /// The row holds if measured is at least published less the tolerance.
     AtLeast,
-    /// It holds if measured is at most published plus the tolerance.
+    /// The row holds if measured is at most published plus the tolerance.
     AtMost,
 }
 
-/// Is `published` what the phases measured? Median of the phases, the spread towards it, and the
-/// verdict. A phase in which it never happened counts as later than any other.
+/// Judges whether `published` is what the phases measured. Returns the median of the phases, the
+/// spread towards it, and the verdict. A phase in which it never happened counts as later than any
+/// other.
 pub fn judge(
     published: f64,
     last_digit: f64,
@@ -309,7 +310,7 @@ impl JudgedRow {
     pub fn argued(&self) -> bool {
         self.instead.as_ref().map_or(!self.note.is_empty(), |i| i.holds)
     }
-    /// Why it misses, in words: its note, and what the changed experiment says.
+    /// Explains a miss in words: its note, and what the changed experiment says.
     pub fn reason(&self) -> String {
         let Some(i) = &self.instead else { return self.note.clone() };
         let measured = i.measured.map_or("never".to_string(), |m| format!("{m:.1}"));
@@ -323,11 +324,11 @@ impl JudgedRow {
 }
 
 impl Reproduced {
-    /// All rows.
+    /// Iterates over all rows.
     pub fn rows(&self) -> impl Iterator<Item = &JudgedRow> {
         self.figures.iter().flat_map(|f| &f.rows)
     }
-    /// (held, counted, all).
+    /// Counts rows as (held, counted, all).
     pub fn score(&self) -> (usize, usize, usize) {
         score(self.rows())
     }
@@ -341,7 +342,7 @@ impl Reproduced {
     }
 }
 
-/// (held, counted, all) of `rows`.
+/// Counts `rows` as (held, counted, all).
 pub fn score<'a>(rows: impl Iterator<Item = &'a JudgedRow>) -> (usize, usize, usize) {
     rows.fold((0, 0, 0), |(held, counted, all), r| {
         (

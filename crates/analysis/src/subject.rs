@@ -1,4 +1,5 @@
-//! What is asked of a workload where nobody says what: chosen from its program, before anything runs.
+//! The question asked of a workload where the user names none: chosen from its program, before
+//! anything runs.
 //!
 //! ```text
 //! jobs         it declares some: all of the first of them; the leading task has a timer: all of its own
@@ -17,7 +18,7 @@ use risetime_kernel::units::Span;
 use risetime_model::workload::{Event, JobSpec, Phase, Repeat, TaskSpec};
 use risetime_model::{Experiment, Workload};
 
-/// What of a run is compared, and of whom.
+/// The part of a run that is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// All jobs of this name.
@@ -49,7 +50,7 @@ impl Subject {
         }
     }
 
-    /// Of whom it is.
+    /// The name of the job or task that it is about.
     pub fn whose(&self) -> &str {
         match self {
             Subject::Jobs(name) | Subject::Burst(name) | Subject::Activations(name) => name,
@@ -65,7 +66,8 @@ impl Subject {
         })
     }
 
-    /// What two policies are compared by: its figures, then the energy of all CPUs and the work of all tasks in the whole run.
+    /// Lists the metrics by which two policies are compared: the subject's figures, then the energy
+    /// of all CPUs and the work of all tasks in the whole run.
     pub fn figures(&self) -> Vec<Metric> {
         let missed = match self {
             Subject::Jobs(name) => Some(Metric::new(format!("{name}.missed"))),

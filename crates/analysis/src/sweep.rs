@@ -9,7 +9,7 @@ use risetime_model::Value;
 pub struct Axis {
     /// `rate_limit_us`, `policy`, `ui.run`.
     pub name: String,
-    /// What its values count, unless its name says so: `%`.
+    /// Unit of the values, unless the axis' name says it: `%`.
     pub unit: &'static str,
     /// As they were asked for, or counted out.
     pub values: Vec<String>,
@@ -24,7 +24,8 @@ impl Axis {
         }
     }
 
-    /// Its values as numbers; `None`: not all of them are, or they only name something (6.12 is no less than 6.8).
+    /// The values as numbers; `None`: not all of them are, or they only name something (6.12 is no
+    /// less than 6.8).
     pub fn numbers(&self) -> Option<Vec<f64>> {
         if ["kernel", "seed"].contains(&self.name.as_str()) {
             return None;
@@ -62,7 +63,7 @@ pub struct Recipe {
 pub struct Point {
     /// A value of each axis.
     pub at: Vec<String>,
-    /// What was measured there.
+    /// The experiment that was measured there.
     pub recipe: Recipe,
     /// The command that repeats it.
     pub command: String,
@@ -85,9 +86,9 @@ impl Point {
 /// All points of a grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
-    /// What was varied.
+    /// Settings and keys that were varied.
     pub axes: Vec<Axis>,
-    /// Who carried it out.
+    /// Name of the backend that ran it.
     pub backend: &'static str,
     /// In the order of the axes' values, the last axis fastest.
     pub points: Vec<Point>,

@@ -40,7 +40,7 @@ pub(crate) struct Task {
     pub(crate) cpu: CpuId,
     pub(crate) most: Most,
     pub(crate) bursts: u32,
-    /// Its group among [`Groups`](crate::latency::Groups).
+    /// The task's group among [`Groups`](crate::latency::Groups).
     pub(crate) group: usize,
     /// The policies it ran under, once it had another one than SCHED_OTHER.
     pub(crate) policies: Vec<Policy>,
@@ -48,7 +48,8 @@ pub(crate) struct Task {
     period: Option<u64>,
     /// What waiting for a CPU is lost in while it is not throttled.
     pub(crate) waits: State,
-    /// Its reservation is used up; how often it was, and how long it waited for the next.
+    /// True while the reservation is used up; then how often it was, and how long the task waited
+    /// for the next period's runtime.
     throttled: bool,
     throttles: u32,
     throttled_ns: u64,
@@ -64,7 +65,7 @@ pub(crate) struct Task {
     /// When its present activation began, and where in its program.
     woke: u64,
     woke_at: Position,
-    /// It waits for a CPU since this wakeup, or its creation.
+    /// Time of the wakeup, or creation, since which the task waits for a CPU.
     pub(crate) woken: Option<u64>,
     /// When the wakeup that is to come was due, or the one that it waits for a CPU since.
     pub(crate) due: Option<u64>,
@@ -74,7 +75,7 @@ pub(crate) struct Task {
     /// How much longer it has taken so far than at full speed, in ns on the scale of [`ONE`], and by its last wakeup.
     longer: u128,
     longer_at_wake: u128,
-    /// What bursts that are over took.
+    /// Sums of the bursts that are over.
     pub(crate) whole: Sums,
     /// Everything before is accounted.
     since: u64,
@@ -84,18 +85,18 @@ pub(crate) struct Task {
     asleep_moved: Option<Moved>,
     /// Whether anybody wants to hear the news.
     pub(crate) listed: bool,
-    /// What is not listed yet.
+    /// News that are not listed yet.
     pub(crate) news: Vec<News>,
     present: Box<Figures>,
     /// The best of the earlier bursts.
     best: Option<Box<Figures>>,
 }
 
-/// What has become known of a task.
+/// A piece of news about a task.
 pub(crate) enum News {
-    /// It has had this burst.
+    /// The task has had this burst.
     Burst(Burst),
-    /// It has changed its CPU.
+    /// The task has changed its CPU.
     Migration(Migration),
 }
 
@@ -156,13 +157,15 @@ impl Task {
         }
     }
 
-    /// Energy of the CPUs while it ran, until it was last accounted, in 10⁻¹⁵ J; `None`: it ran where the power is unknown.
+    /// The energy of the CPUs while the task ran, until it was last accounted, in 10⁻¹⁵ J; `None`:
+    /// it ran where the power is unknown.
     pub(crate) fn energy(&self, machine: &Machine) -> Option<u128> {
         Some(self.whole.energy(machine)? + self.present.sums.energy(machine)?)
     }
 
-    /// It is under `policy` from now on. What it was created with, and took off again before it had run for some
-    /// time, does not count: a thread asks for its policy itself, and needs some µs for that.
+    /// Sets the policy that the task is under from now on. The one it was created with, if it took
+    /// it off again before it had run for some time, does not count: a thread asks for its policy
+    /// itself, and needs some µs for that.
     pub(crate) fn set_policy(&mut self, now: u64, policy: Policy) {
         /// A task may change its parameters without end.
         const MANY: usize = 8;
@@ -182,7 +185,7 @@ impl Task {
         }
     }
 
-    /// Everything that is to be told what happens from now on.
+    /// Iterates over the figures that are to be told what happens from now on.
     pub(crate) fn figures(&mut self) -> impl Iterator<Item = &mut Figures> {
         std::iter::once(&mut *self.present).chain(self.best.as_deref_mut())
     }
@@ -234,17 +237,18 @@ impl Task {
         }
     }
 
-    /// How long its present activation has taken; `None`: it is not awake.
+    /// The time that the task's present activation has taken, in ns; `None`: the task is not awake.
     pub(crate) fn awake_for(&self, now: u64) -> Option<u64> {
         matches!(self.doing, Doing::Waits | Doing::Runs(_)).then_some(now - self.woke)
     }
 
-    /// Of that, by how much it is longer than at full speed, in ns.
+    /// The time by which the present activation is longer than at full speed, in ns.
     pub(crate) fn longer_awake(&self) -> u64 {
         ((self.longer - self.longer_at_wake) / u128::from(ONE)) as u64
     }
 
-    /// The same of all it did until it was last accounted, in ns on the scale of [`ONE`].
+    /// The time by which all that the task did took longer than at full speed, until it was last
+    /// accounted, in ns on the scale of [`ONE`].
     pub(crate) fn longer(&self) -> u128 {
         self.longer
     }
@@ -256,14 +260,15 @@ impl Task {
         (self.woke_at.step << SLEEPS) + u64::from(self.woke_at.sleeps.min((1 << SLEEPS) - 1))
     }
 
-    /// Its reservation is used up, or it has its next instance; accounted until now.
+    /// Notes that the task's reservation is used up (`on`), or that it has its next instance;
+    /// accounted until now.
     pub(crate) fn throttle(&mut self, on: bool) {
         self.throttled = on;
         self.throttled_now = 0;
         self.throttles += u32::from(on);
     }
 
-    /// It begins its event of this number; accounted until `now`.
+    /// Notes that the task begins its event of this number; accounted until `now`.
     pub(crate) fn step(&mut self, now: u64, step: u64) {
         if step != self.position.step {
             self.position = Position { step, sleeps: 0 };
@@ -273,8 +278,8 @@ impl Task {
         }
     }
 
-    /// What became of its reservation by `end`; `None`: it has none.
-    /// `told`: the trace says when its runtime was used up.
+    /// The state of the task's reservation by `end`; `None`: it has none. `told`: the trace says
+    /// when its runtime was used up.
     pub(crate) fn reservation(&self, end: u64, told: bool) -> Option<Reservation> {
         let period = self.period?;
         let unfinished = self.awake_for(end);
@@ -290,7 +295,7 @@ impl Task {
         })
     }
 
-    /// It fell asleep; accounted until `now`.
+    /// Notes that the task fell asleep; accounted until `now`.
     pub(crate) fn sleep(&mut self, now: u64) {
         self.doing = Doing::Sleeps(now);
         self.position.sleeps = self.position.sleeps.saturating_add(1);
@@ -302,7 +307,7 @@ impl Task {
         }
     }
 
-    /// It has exited; accounted until `now`.
+    /// Notes that the task has exited; accounted until `now`.
     pub(crate) fn exit(&mut self, now: u64) {
         if self.doing != Doing::Gone {
             if let Some(watch) = &mut self.watch {
@@ -316,7 +321,7 @@ impl Task {
         }
     }
 
-    /// It woke up, if it slept. True: a new burst begins.
+    /// Notes that the task woke up, if it slept. True: a new burst begins.
     pub(crate) fn wake(&mut self, now: u64, levels: &Levels) -> bool {
         let Doing::Sleeps(asleep) = self.doing else {
             return false;
@@ -377,7 +382,7 @@ impl Task {
         }
     }
 
-    /// It is now on `to`.
+    /// Notes that the task is now on `to`.
     pub(crate) fn migrate(&mut self, now: u64, to: CpuId, why: &'static str, machine: &Machine) {
         let from = std::mem::replace(&mut self.cpu, to);
         if from == to {

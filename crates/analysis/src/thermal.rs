@@ -5,7 +5,7 @@ use crate::result::{Cooling, Heat};
 use risetime_kernel::units::{CpuId, KHz};
 use risetime_model::Platform;
 
-/// What is known of a platform's thermal zones so far.
+/// The thermal zones of a platform, as far as they are known.
 pub(crate) struct Thermal {
     zones: Vec<Zone>,
     domains: Vec<Domain>,
@@ -87,7 +87,7 @@ impl Thermal {
         }
     }
 
-    /// What a reader should know.
+    /// The notes for the reader on zones that reached their critical temperature.
     pub(crate) fn too_hot(&self) -> Vec<String> {
         let of = |zone: &Zone| {
             let heat = zone.heat.as_ref()?;

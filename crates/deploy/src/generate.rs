@@ -30,7 +30,7 @@ pub struct Periods {
     pub from: Span,
     /// The longest.
     pub to: Span,
-    /// They are whole multiples of it.
+    /// Step: every period is a whole multiple of it.
     pub step: Span,
 }
 
@@ -39,7 +39,7 @@ pub struct Periods {
 pub struct Drawn {
     /// So many tasks.
     pub tasks: usize,
-    /// What they take together: 1 is a CPU of capacity 1024 at its highest frequency.
+    /// Utilisation of all tasks together: 1 is a CPU of capacity 1024 at its highest frequency.
     pub utilisation: f64,
     /// By which algorithm.
     pub by: Utilisations,

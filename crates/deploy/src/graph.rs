@@ -80,8 +80,9 @@ pub fn longest_paths(work: &[Span], edges: &[(usize, usize)]) -> Vec<Span> {
     (0..work.len()).map(|i| Span(up_to[i] + onwards[i] - own(i))).collect()
 }
 
-/// What each node has of `deadline`: from when it begins to when it is due, both counted from the graph's release. With such
-/// times its nodes are tasks by themselves: each is due before those behind it begin. Rounding: a slice down.
+/// The slice that each node has of `deadline`, as (begin, length), the begin counted from the
+/// graph's release. With such times its nodes are tasks by themselves: each is due before those
+/// behind it begin. Rounding: a slice down.
 pub fn slices(work: &[Span], edges: &[(usize, usize)], deadline: Span) -> Vec<(Span, Span)> {
     let longest = longest_paths(work, edges);
     let slice = |i: usize| {

@@ -39,9 +39,9 @@ use risetime_kernel::units::{Capacity, Span};
 /// A task that comes again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What it is called.
+    /// Name of the task.
     pub name: String,
-    /// What it does in each period at most: ns of a CPU of capacity 1024 at its highest frequency.
+    /// Work in each period at most: ns of a CPU of capacity 1024 at its highest frequency.
     pub work: Span,
     /// The shortest time between two of its jobs.
     pub period: Span,
@@ -61,7 +61,8 @@ pub struct Load {
 }
 
 impl Task {
-    /// On a CPU of that speed, of 1024. Rounding: its time up, so that what is admitted fits. A speed of 0 never ends.
+    /// The load of this task on a CPU of that speed, of 1024. Rounding: its runtime up, so that
+    /// what is admitted fits. A speed of 0 never ends.
     pub fn on(&self, speed: Capacity) -> Load {
         let runtime = (u128::from(self.work.0) * 1024).div_ceil(u128::from(speed.0.max(1)));
         let runtime = if speed.0 == 0 { u64::MAX } else { runtime.try_into().unwrap_or(u64::MAX) };
@@ -70,12 +71,13 @@ impl Task {
 }
 
 impl Load {
-    /// How much of the CPU it takes.
+    /// The share of the CPU that the load takes: runtime over period.
     pub fn share(&self) -> Share {
         Share::of(self.runtime, self.period)
     }
 
-    /// How much it takes where it is due before its period ends (`density`).
+    /// The share of the CPU that the load takes up to its deadline, where that is before its period
+    /// ends (`density`).
     pub fn density(&self) -> Share {
         Share::of(self.runtime, self.deadline.min(self.period).max(1))
     }

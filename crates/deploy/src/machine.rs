@@ -41,11 +41,11 @@ pub struct Machine {
     pub timer: Span,
     /// Of a switch to a task, at most.
     pub switch: Span,
-    /// That an interrupt of a timer, the tick too, takes from who runs, at most.
+    /// Time that an interrupt of a timer, the tick too, takes from the running task, at most.
     pub interrupt: Span,
     /// Between two ticks.
     pub tick: Span,
-    /// What else interrupts (measured): at once at most, and of each second on the average.
+    /// Other interference (measured): at once at most, and of each second on the average.
     pub noise: (Span, Span),
     /// By number.
     pub cpus: Vec<Cpu>,
@@ -54,9 +54,9 @@ pub struct Machine {
 /// One CPU of it.
 #[derive(Clone, Debug)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub id: CpuId,
-    /// Its frequency domain.
+    /// The CPU's frequency domain.
     pub domain: usize,
     /// Of which the kernel's admission goes by.
     pub capacity: Capacity,
@@ -64,7 +64,7 @@ pub struct Cpu {
     pub speeds: Vec<(KHz, Capacity)>,
     /// From a decision to a frequency.
     pub change: Span,
-    /// Its speed is at least the bandwidth of active deadline tasks.
+    /// True if the CPU's speed is at least the bandwidth of active deadline tasks.
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
     pub invariant: bool,
@@ -102,12 +102,12 @@ pub struct Budget {
     pub period: u64,
 }
 
-/// What is said of the tasks of one CPU.
+/// A proof that the tasks of one CPU are in time.
 #[derive(Clone, Debug)]
 pub struct Proof {
     /// Which test admits them.
     pub test: &'static Test,
-    /// What it found.
+    /// Reason that the test gives.
     pub reason: String,
     /// Reservations, in the order of the tasks; empty under fixed priorities.
     pub budgets: Vec<Budget>,
@@ -117,7 +117,8 @@ pub struct Proof {
 const MARGIN: u64 = 5;
 
 impl Machine {
-    /// What deadline tasks may reserve on that CPU, 2²⁰ = a CPU of capacity 1024 (`__dl_overflow`). Rounding: down.
+    /// The bandwidth that deadline tasks may reserve on that CPU, 2²⁰ = a CPU of capacity 1024
+    /// (`__dl_overflow`). Rounding: down.
     pub fn room(&self, cpu: &Cpu) -> u64 {
         let others = [self.fair_server, cpu.kthread].into_iter().flatten();
         let others: u64 = others.map(|(runtime, period)| bw(runtime.0, period.0)).sum();
@@ -150,7 +151,8 @@ impl Machine {
         m
     }
 
-    /// What `tasks` reserve on that CPU, as far as the kernel admits it; `None`: not even the least.
+    /// The reservations of `tasks` on that CPU, as far as the kernel admits them; `None`: the
+    /// kernel does not admit even the least ones.
     pub(crate) fn reserves(&self, cpu: &Cpu, tasks: &[Need]) -> Option<Vec<Budget>> {
         let on = On::new(self, cpu, tasks);
         let bare = self.bare();
@@ -192,7 +194,7 @@ impl Cpu {
 }
 
 impl Budget {
-    /// Of a CPU of capacity 1024, 2²⁰ = all of it.
+    /// The bandwidth of the budget, 2²⁰ = all of a CPU of capacity 1024.
     pub fn bandwidth(&self) -> u64 {
         bw(self.runtime, self.period)
     }
@@ -216,7 +218,7 @@ struct On<'a> {
     tasks: &'a [Need],
     slowest: u64,
     fastest: u64,
-    /// What is left of time beside interrupts, in 10⁻⁶.
+    /// Share of time that interrupts leave, in 10⁻⁶.
     left: u64,
     /// Lost once, in ns: timers and interrupts.
     once: u64,
@@ -245,13 +247,13 @@ impl<'a> On<'a> {
         }
     }
 
-    /// How long a job takes at `speed` with what interrupts it.
+    /// The time that a job of `work` takes at `speed`, interrupts and switches included, in ns.
     fn takes(&self, work: u64, speed: u64) -> u64 {
         let wall = scaled(work, 1024, speed);
         scaled(wall, 1_000_000, self.left).saturating_add(2 * self.m.switch.0)
     }
 
-    /// All of them at `speed`.
+    /// Turns the CPU's tasks into loads at `speed`.
     fn loads(&self, speed: u64) -> Vec<Load> {
         let load = |t: &Need| Load {
             runtime: self.takes(t.work, speed),
@@ -261,7 +263,8 @@ impl<'a> On<'a> {
         self.tasks.iter().map(load).collect()
     }
 
-    /// The same, due `earlier`.
+    /// Turns the CPU's tasks into loads at `speed` that are due `earlier` ns before their
+    /// deadlines. Errors: a job that cannot be done by then.
     fn due(&self, speed: u64, earlier: u64) -> Result<Vec<Load>, String> {
         let mut loads = self.loads(speed);
         for (load, t) in loads.iter_mut().zip(self.tasks) {
@@ -375,7 +378,7 @@ impl<'a> On<'a> {
         Err(why.unwrap_or_else(|| self.refused()))
     }
 
-    /// That the kernel does not take as much as they need at least.
+    /// The words of a refusal: the kernel does not admit what the tasks need at least.
     fn refused(&self) -> String {
         let needed = |t: &Need| bw(self.least(t), self.server_period(t));
         format!(
@@ -410,8 +413,9 @@ impl<'a> On<'a> {
         self.cpu.speeds.iter().map(|s| s.1.0).find(|s| *s >= asked).unwrap_or(self.fastest)
     }
 
-    /// What each reserves with up to `highest` % of what may be charged beyond its work, how much of that it is at worst, and how
-    /// many % were tried; `None`: the kernel does not take as much as they need at least.
+    /// The budgets of all tasks with up to `highest` % of what may be charged beyond their work,
+    /// the least % of that which one of them covers, and the % that was taken; `None`: the kernel
+    /// does not take as much as they need at least.
     fn budgets(&self, highest: u64) -> Option<(Vec<Budget>, u64, u64)> {
         let room = self.m.room(self.cpu);
         let periods: Vec<u64> = self.tasks.iter().map(|t| self.server_period(t)).collect();
@@ -449,7 +453,7 @@ impl<'a> On<'a> {
         Some(((0..self.tasks.len()).map(budget).collect(), lasts, percent))
     }
 
-    /// What a job is charged where the frequency stays, in ns of capacity 1024.
+    /// The runtime that a job is charged where the frequency stays, in ns of capacity 1024.
     fn least(&self, t: &Need) -> u64 {
         // The tick, and the timers of the others; its own has expired before.
         let interrupts = self.m.interrupt.0 * self.tasks.len() as u64;
@@ -458,7 +462,8 @@ impl<'a> On<'a> {
         own.saturating_add(scaled(overhead, self.fastest, 1024)).div_ceil(1000) * 1000
     }
 
-    /// What a job is charged at most that needs `least`, under a reservation of that bandwidth.
+    /// The runtime that a job is charged at most that needs `least`, under a reservation of that
+    /// bandwidth.
     fn charged(&self, least: u64, bandwidth: u64) -> u64 {
         let whole = scaled(least, self.fastest, self.slowest);
         if !self.varies() || !self.cpu.invariant {
@@ -505,7 +510,7 @@ impl<'a> On<'a> {
         Ok((test, format!("{reason}{}", self.at(floor))))
     }
 
-    /// All budgets fit, each with what its wakeup loses until the frequency follows.
+    /// Tests whether all budgets fit, each with what its wakeup loses until the frequency follows.
     fn edf_followed(
         &self,
         budgets: &[Budget],
@@ -533,7 +538,7 @@ impl<'a> On<'a> {
     }
 }
 
-/// What the tests for EDF on one CPU say of loads on it.
+/// The verdict of the tests for EDF on one CPU about `loads`.
 fn admitted(loads: &[Load]) -> Result<(&'static Test, String), String> {
     match admit::admit(loads, &[Capacity(1024)], Scheduler::Edf) {
         (Some(test), verdict) if verdict.answer == Answer::Admitted => Ok((test, verdict.reason)),
@@ -541,7 +546,7 @@ fn admitted(loads: &[Load]) -> Result<(&'static Test, String), String> {
     }
 }
 
-/// How much of a load can be done within a time, if its jobs are in time.
+/// The time, in ns, that a load can take of a window of `time` at most, if its jobs are in time.
 fn within(load: &Load, time: u64) -> u64 {
     // The first job as late as it may be, the others as early as they come.
     let reach = time.saturating_add(load.deadline).saturating_sub(load.runtime);
@@ -550,7 +555,7 @@ fn within(load: &Load, time: u64) -> u64 {
     (whole.saturating_mul(load.runtime).saturating_add(rest)).min(time)
 }
 
-/// Which of `cpus` fit best goes first, by what is left there.
+/// Sorts `cpus` for the placement of a task by the capacity left there, most or least first.
 pub(crate) fn by_left(left: &[f64], cpus: &mut [usize], most_first: bool) {
     let key = |cpu: usize| (left[cpu] * 1e9) as i64;
     match most_first {

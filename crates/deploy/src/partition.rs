@@ -13,16 +13,16 @@ use risetime_kernel::units::{Capacity, CpuId};
 pub enum Fit {
     /// The first one.
     First,
-    /// The one with the least left behind it.
+    /// The CPU with the least left behind the task.
     Best,
-    /// The one with the most left: load is spread, frequencies stay low.
+    /// The CPU with the most left: load is spread, frequencies stay low.
     Worst,
 }
 
 /// Where a task goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its CPU; `None`: it fits nowhere.
+    /// CPU of the task; `None`: it fits nowhere.
     pub cpu: Option<CpuId>,
 }
 
@@ -36,7 +36,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Every task has a CPU.
+    /// True if every task has a CPU.
     pub fn complete(&self) -> bool {
         self.places.iter().all(|place| place.cpu.is_some())
     }
@@ -47,8 +47,9 @@ pub fn partition(tasks: &[Load], speeds: &[Capacity], fit: Fit, scheduler: Sched
     partition_where(tasks, &|task, _| tasks[task], speeds, fit, scheduler, &|_, _| true)
 }
 
-/// The same where what a task takes is another on each CPU, and `also` has to hold of the tasks of a CPU, too. `on_cpu`: a task
-/// (by its place) on a CPU, as one of capacity 1024 would see it; `tasks`: on the CPU that is best at it.
+/// Partitions like [`partition`] where a task's load depends on the CPU, and `also` has to hold of
+/// the tasks of a CPU, too. `on_cpu`: a task (by its place) on a CPU, as one of capacity 1024 would
+/// see it; `tasks`: on the CPU that is best at it.
 pub(crate) fn partition_where(
     tasks: &[Load],
     on_cpu: &dyn Fn(usize, usize) -> Load,

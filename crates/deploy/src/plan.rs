@@ -50,28 +50,30 @@ pub enum Attr {
 /// A task that has a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Its name.
+    /// Name of the task.
     pub name: String,
-    /// Where.
+    /// The CPU that it is bound to.
     pub cpu: CpuId,
-    /// How.
+    /// Scheduling attributes.
     pub attr: Attr,
-    /// It says how long it takes: its deadlines are to be met if it and all others keep to what they declare.
+    /// True if the task says how long it takes: its deadlines are to be met if it and all others
+    /// keep to what they declare.
     pub wanted: bool,
 }
 
 /// A CPU with tasks that are to be guaranteed.
 #[derive(Clone, Debug)]
 pub struct Used {
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
-    /// What they take of it at its highest frequency, in %.
+    /// Utilisation by its tasks at the highest frequency, in %.
     pub percent: f64,
-    /// What they reserve, in % of a CPU of capacity 1024, and what the kernel admits; `None`: they do not reserve.
+    /// Bandwidth that the tasks reserve, in % of a CPU of capacity 1024, and what the kernel
+    /// admits; `None`: they do not reserve.
     pub reserved: Option<(f64, f64)>,
     /// Reservations there.
     pub budgets: Vec<Budget>,
-    /// What admits them, overheads counted; or why nothing does.
+    /// Proof that its tasks are in time, overheads counted; or why there is none.
     pub proof: Result<Proof, String>,
 }
 
@@ -102,21 +104,23 @@ impl Plan {
 /// A task without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoRoom {
-    /// Its place in the file.
+    /// The task's place in the file.
     pub at: String,
-    /// Its name.
+    /// The task's name.
     pub name: String,
-    /// Why.
+    /// Reason for which it has no place.
     pub reason: String,
 }
 
 /// The highest priority of guaranteed FIFO tasks: 99 is the stopper's and the watchdog's neighbourhood.
 const HIGHEST: u8 = 98;
-/// That of tasks of which a period alone is known: guaranteed ones have those above.
+/// The highest priority of tasks of which a period alone is known: guaranteed ones have those
+/// above.
 const HIGHEST_OF_PERIODS: u8 = 48;
 
-/// Where all of `needs` go on `platform`, which is `machine`; where only that proves it, with the lowest frequencies that policies may
-/// have: the lowest with which it is proven.
+/// Plans where all of `needs` go on `platform`, whose costs are `machine`. Where the tasks are in
+/// time only with a floor under their domains' frequencies, the plan has the lowest floors with
+/// which that is proven.
 ///
 /// Errors: those that have no place, each with its reason; the others then have none either.
 pub fn plan(
@@ -156,7 +160,8 @@ pub fn plan(
     Ok(Plan { floors, ..best })
 }
 
-/// Where all go on a machine as it is.
+/// Places all tasks on a machine as it is, without floors: where that is proven, else where the
+/// kernel admits them.
 fn placed(
     needs: &Needs,
     platform: &Platform,
@@ -184,7 +189,7 @@ struct Planner<'a> {
     members: Vec<Vec<usize>>,
     /// Real-time tasks of unknown length.
     crowd: Vec<Vec<usize>>,
-    /// Who is to be guaranteed there would be late if those ran without end.
+    /// Of each CPU: its guaranteed tasks would be late if those of unknown length ran without end.
     trusting: Vec<bool>,
     /// Of a CPU of capacity 1024, at the highest frequency.
     left: Vec<f64>,
@@ -285,7 +290,8 @@ impl<'a> Planner<'a> {
         self.m.holds(&self.m.cpus[cpu], &needs, &keys, self.rules.scheduler, crowded)
     }
 
-    /// The same as far as the kernel lets them in and their work alone fits.
+    /// Checks that the kernel admits the tasks on that CPU and that their work alone fits,
+    /// overheads left out.
     fn possible(&self, tasks: &[usize], cpu: usize, _: bool) -> Result<Proof, String> {
         let (needs, keys) = self.of_cpu(tasks, cpu);
         self.priorities_last(&keys)?;
@@ -470,7 +476,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What can be guaranteed of it, on a CPU of this domain as one of capacity 1024 would see it: what is of a kind of work
+/// The load of a need that can be guaranteed, on a CPU of this domain as one of capacity 1024 would
+/// see it; `None`: it does not say how long it takes. Work of a kind
 ///
 /// ```text
 /// takes    work · 10⁶ / speed_ppm   at the highest frequency,   which is   work · capacity / 1024 · 10⁶ / speed_ppm   of 1024's time

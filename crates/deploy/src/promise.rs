@@ -12,7 +12,7 @@ pub struct Tried {
     pub plan: Result<Plan, Vec<NoRoom>>,
     /// How it was tried; `None`: there is nothing to try.
     pub promise: Option<Promise>,
-    /// What would make it so, where it is not guaranteed: found by trying.
+    /// Changes that would make it guaranteed where it is not: found by trying.
     pub instead: Vec<String>,
     /// What a proof supposes of the machine.
     pub assumes: Vec<String>,
@@ -35,7 +35,7 @@ impl Tried {
         proven && self.promise.as_ref().is_some_and(|p| p.keeps(task))
     }
 
-    /// How far it is from a guarantee: the lower, the nearer.
+    /// The distance from a guarantee: the lower, the nearer.
     pub fn rank(&self) -> u32 {
         let kept = self.promise.as_ref().is_some_and(Promise::kept);
         match &self.plan {
@@ -52,13 +52,13 @@ impl Tried {
 pub struct Promise {
     /// The kernel, as a policy's name.
     pub policy: String,
-    /// Its governor.
+    /// Governor that it was tried under.
     pub governor: String,
     /// Settings that somebody asked for, `name=value`.
     pub set: Vec<String>,
     /// Each run is so long from the first job on.
     pub length: Span,
-    /// What was tried.
+    /// Trials that were run.
     pub trials: Vec<Trial>,
 }
 
@@ -86,7 +86,7 @@ pub struct Trial {
 /// A missed deadline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Miss {
-    /// Whose.
+    /// The task that was late.
     pub task: String,
     /// When it was due, in ms from the start.
     pub due_ms: f64,
@@ -94,7 +94,7 @@ pub struct Miss {
     pub late_ms: Option<f64>,
 }
 
-/// Who runs beside the tasks that are to be guaranteed.
+/// The tasks that run beside those that are to be guaranteed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Company {
     /// An ordinary task that never sleeps on each CPU with such tasks; those of unknown length take a tenth of their time.
@@ -122,7 +122,7 @@ impl Promise {
     }
 }
 
-/// Whom the interference of a measurement is from.
+/// A measurement of interference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// The file.

@@ -21,9 +21,9 @@ use risetime_model::{Platform, platform::Domain};
 /// A group with a server, and the tasks in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Where.
+    /// CPU of the group.
     pub cpu: CpuId,
-    /// What its server has …
+    /// Runtime of the group's server …
     pub runtime: Span,
     /// … in each such time.
     pub period: Span,
@@ -36,7 +36,7 @@ pub struct Group {
 /// A task of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// What it is called.
+    /// Name of the task.
     pub name: String,
     /// SCHED_FIFO.
     pub priority: u8,

@@ -17,7 +17,7 @@ use risetime_model::taskset::{Resource, ResourceKind, RtTask, Step, TaskSet};
 /// What a set is drawn by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetDrawn {
-    /// Its tasks, and what they take together.
+    /// The tasks to draw, and their utilisation together.
     pub tasks: Drawn,
     /// Deadlines may be before the period's end.
     pub constrained: bool,
@@ -77,7 +77,8 @@ fn deadline(what: &SetDrawn, least: Span, period: Span, dice: &mut Dice) -> Span
     Span((least.0 + (room * dice.unit()) as u64) / 1000 * 1000).max(least)
 }
 
-/// Of the work, a part is done with a mutex held, where there are any: half of the tasks use one, for up to a fifth.
+/// The steps of a job: where there are mutexes, half of the tasks hold one for up to a fifth of
+/// `work`.
 fn code(work: Span, what: &SetDrawn, kind: Option<String>, dice: &mut Dice) -> Vec<Step> {
     if what.resources == 0 || dice.unit() < 0.5 || work.0 < 10_000 {
         return vec![Step::Run(work, kind)];
@@ -135,8 +136,9 @@ fn nodes_of(
     None
 }
 
-/// Each node of a graph with the part of its deadline that is its own ([`slices`](graph::slices)): it begins when that does.
-/// Whoever waits for nobody and gives nobody anything stays as it is.
+/// Gives each node of a graph its own slice of the graph's deadline ([`slices`](graph::slices)):
+/// the node is released when its slice begins. Whoever waits for nobody and gives nobody anything
+/// stays as it is.
 pub fn sliced(set: &TaskSet) -> TaskSet {
     let edges = set.edges();
     let mut found = set.clone();

@@ -11,7 +11,7 @@ pub struct Share {
 
 /// The largest denominator of an exact sum: its square fits.
 const LARGEST: u128 = 1 << 63;
-/// That of a sum rounded up. Each addend adds less than 2⁻⁶² to what is exact.
+/// The denominator of a sum that is rounded up. Each addend adds less than 2⁻⁶² to what is exact.
 const ROUNDED: u128 = 1 << 62;
 
 impl Share {
@@ -26,7 +26,7 @@ impl Share {
         }
     }
 
-    /// That of so many whole CPUs.
+    /// The share of so many whole CPUs.
     pub fn whole(cpus: u64) -> Share {
         Share { num: cpus.into(), den: 1 }
     }
@@ -42,7 +42,7 @@ impl Share {
         Share { num: whole * ROUNDED + part, den: ROUNDED }
     }
 
-    /// Both together. Rounding: up, where the exact sum has too large a denominator.
+    /// The sum of two shares. Rounding: up, where the exact sum has too large a denominator.
     pub fn plus(self, other: Share) -> Share {
         let den = self.den / gcd(self.den, other.den) * other.den;
         if den <= LARGEST {
@@ -53,19 +53,19 @@ impl Share {
         Share { num: a.num + b.num, den: ROUNDED }
     }
 
-    /// All of them.
+    /// The sum of all shares.
     pub fn sum(all: impl IntoIterator<Item = Share>) -> Share {
         all.into_iter().fold(Share::NONE, Share::plus)
     }
 
-    /// In millionths of a CPU. Rounding: up.
+    /// The share in millionths of a CPU. Rounding: up.
     pub fn per_million(self) -> u64 {
         let whole = self.num / self.den * 1_000_000;
         let part = (self.num % self.den * 1_000_000).div_ceil(self.den);
         (whole + part).try_into().unwrap_or(u64::MAX)
     }
 
-    /// As a number, for a reader and for bounds that are no fractions.
+    /// The share as a number, for a reader and for bounds that are no fractions.
     pub fn as_f64(self) -> f64 {
         self.num as f64 / self.den as f64
     }

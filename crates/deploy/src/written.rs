@@ -65,7 +65,7 @@ fn unused(needs: &Needs, cpu: CpuId) -> String {
     name
 }
 
-/// How often a task comes, if that is known.
+/// The period of a task, if that is known.
 pub fn period_of(need: &Need) -> Option<Span> {
     match need.what {
         What::Job { period, .. } | What::Share { period, .. } | What::Period(period) => {
@@ -75,19 +75,20 @@ pub fn period_of(need: &Need) -> Option<Span> {
     }
 }
 
-/// When first jobs come that come together, in µs from the start.
+/// The time of first jobs that come together, in µs from the start.
 fn together_us(needs: &Needs) -> u64 {
     let shortest = needs.tasks.iter().filter_map(period_of).min();
     shortest.map_or(LEAD_US, |p| p.0 / 1000).clamp(1, LEAD_US)
 }
 
-/// When the last first job has come.
+/// The time, from the start, by which every first job has come.
 pub fn begun(needs: &Needs) -> Span {
     let longest = needs.tasks.iter().filter_map(period_of).max().unwrap_or_default();
     longest.max(Span::from_us(LEAD_US))
 }
 
-/// When the first job of a task comes, in µs: parts of its period that follow the golden section from task to task.
+/// The time of the first job of a task in start phase `k`, in µs: parts of its period that follow
+/// the golden section from task to task.
 fn apart(need: &Need, task: u64, k: u64) -> u64 {
     let period = period_of(need).map_or(UNKNOWN_US.1, |p| p.0 / 1000);
     period * (((task + 1) * 618 + k * 250 + task * k * 137) % 1000) / 1000
@@ -134,7 +135,7 @@ fn task(need: &Need, planned: &Planned, endless: bool, first_us: u64) -> String 
     )
 }
 
-/// What a job does: all that is declared. Rounding: each kind up to whole µs.
+/// The events of a job: all work that is declared. Rounding: each kind up to whole µs.
 fn runs(need: &Need, runtime: Span) -> String {
     let up = |span: u64| span.div_ceil(1000).max(1);
     let mut all = Vec::new();

@@ -40,7 +40,7 @@ struct Member {
     offset: u64,
     /// Length in bits, of a bit field.
     width: Option<u32>,
-    /// Its type.
+    /// Type of the member.
     id: u32,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Btf<'a> {
         &rest[..rest.iter().position(|b| *b == 0).unwrap_or(rest.len())]
     }
 
-    /// Byte offset of `STRUCT.FIELD`, where the field may be one inside another
+    /// The byte offset of `STRUCT.FIELD`, where the field may be one inside another
     /// (`sched_entity.avg.util_avg`).
     ///
     /// Errors: no such structure or field, or a bit field.
@@ -205,7 +205,7 @@ impl<'a> Btf<'a> {
         err("a type refers to itself")
     }
 
-    /// Where the per-CPU variable `name` lies in each CPU's area.
+    /// The offset of the per-CPU variable `name` in each CPU's area.
     ///
     /// Errors: no such variable.
     fn percpu(&self, name: &str) -> Result<u64, BtfError> {
@@ -253,8 +253,8 @@ impl<'a> Btf<'a> {
         self.arguments(function).is_ok()
     }
 
-    /// What a probe at the entry of `function` reads for `ARGUMENT->FIELD.FIELD->FIELD`, with its type:
-    /// `+8(+16($arg1)):u64`.
+    /// Translates for a probe at the entry of `function` `ARGUMENT->FIELD.FIELD->FIELD`, with its
+    /// type: `+8(+16($arg1)):u64`.
     ///
     /// Errors: no such function, argument or field; what is no number in the end.
     pub(crate) fn fetch(&self, function: &str, expression: &str) -> Result<String, BtfError> {

@@ -83,7 +83,7 @@ pub(crate) type Noted = (u64, JobMark);
 pub(crate) struct Forked {
     /// Of which task of `Job::forked` it is a copy.
     pub(crate) of: u32,
-    /// Its thread id; 0: never ran.
+    /// Thread id; 0: never ran.
     pub(crate) pid: i32,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Done {
     pub(crate) forks: Vec<Forked>,
     /// By task, what came up about its jobs.
     pub(crate) marks: Vec<Vec<Noted>>,
-    /// What did not work; empty: all well.
+    /// Failures; empty: all well.
     pub(crate) failures: Vec<String>,
 }
 
@@ -181,7 +181,7 @@ fn go(shared: &Shared, cpus: &[u32]) -> io::Result<()> {
     sys::set_affinity(cpus.iter().copied())
 }
 
-/// This thread's own attributes.
+/// Sets this thread's own attributes.
 fn own(shared: &Shared) -> io::Result<()> {
     sys::set_sched(OWN, shared.clamps)?;
     Ok(rustix::thread::set_current_timer_slack(Some(LEAST_SLACK))?)
@@ -214,7 +214,7 @@ fn visit(shared: &Shared) -> io::Result<()> {
     at(job.first_cpu)
 }
 
-/// How long nothing happens before time 0.
+/// The time before time 0 in which nothing happens, in ns.
 fn lead(job: &Job) -> u64 {
     let own = job.cpus.iter().map(|c| format!("{}/schedutil/rate_limit_us", policy_dir(c.policy)));
     let shared = "/sys/devices/system/cpu/cpufreq/schedutil/rate_limit_us".to_string();
@@ -226,7 +226,7 @@ fn number(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Where each policy stands before time 0, which no event says.
+/// Marks the frequency of each policy before time 0, which no event says.
 fn mark_frequencies(shared: &Shared) {
     let mut policies: Vec<u32> = shared.job.cpus.iter().map(|c| c.policy).collect();
     policies.dedup();
@@ -358,7 +358,7 @@ fn note(shared: &Shared, number: usize, now: u64, marks: impl Iterator<Item = Jo
     }
 }
 
-/// What concerns other tasks.
+/// Carries out an event that concerns other tasks.
 fn act(shared: &'static Shared, event: Event, attrs: &Attributes) -> Result<(), String> {
     let o = &shared.objects;
     match event {
@@ -474,8 +474,8 @@ impl Attributes {
         if shared.cgroups.partitioned() { sys::set_affinity(cpus) } else { Ok(()) }
     }
 
-    /// What a new thread inherits. None is created as a deadline task; and whoever creates idle threads is idle
-    /// as long, and may not come to it for seconds.
+    /// The attributes that a new thread inherits. None is created as a deadline task; and a thread
+    /// that creates idle threads is idle as long, and may not come to it for seconds.
     fn inherited(&self) -> Sched {
         match self.sched.policy {
             Policy::Deadline { .. } | Policy::Idle => {
@@ -494,7 +494,7 @@ impl Attributes {
     }
 }
 
-/// What `job` asks for and this kernel was built without.
+/// The feature that `job` asks for and this kernel was built without.
 pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
     let clamped = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
     let any = |t: &Task| clamped(&t.attr) || t.phases.iter().any(|p| clamped(&p.attr));
@@ -512,7 +512,7 @@ pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
         .then_some("cpusets (CONFIG_CPUSETS)")
 }
 
-/// What `job` cannot have: tasks without phases, events of objects that there are not.
+/// Checks for what `job` cannot have: tasks without phases, events of objects that there are not.
 pub(crate) fn check(job: &Job) -> Result<(), String> {
     let empty = |t: &&Task| t.phases.is_empty() || t.phases.iter().any(|p| p.events.is_empty());
     if let Some(event) = job.lacks_object() {

@@ -45,7 +45,7 @@ pub(crate) fn plan(job: &'static Job, clamps: bool, start: u64) -> io::Result<()
     thread::Builder::new().name("hotplug".into()).spawn(carry_out).map(drop)
 }
 
-/// Every CPU is online again. What went wrong meanwhile, or here.
+/// Brings every CPU online again. Returns what went wrong during the run, or here.
 pub(crate) fn restore(job: &Job) -> Vec<String> {
     let mut failed = std::mem::take(&mut *FAILED.lock().unwrap_or_else(|e| e.into_inner()));
     let mut cpus: Vec<u32> = job.hotplug.iter().map(|change| change.cpu.0).collect();

@@ -87,13 +87,13 @@ pub(crate) fn apply(job: &Job, values: &mut String) {
     }
 }
 
-/// One system call, nothing created: a setting that is not there is an error.
+/// Writes by one system call and creates nothing: a setting that is not there is an error.
 fn write(path: &str, value: &str) -> io::Result<()> {
     use std::io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
-/// Every path set or to be read, with what is there now, and what the kernel is.
+/// Reads every path that was set or is to be read, and what the kernel is.
 pub(crate) fn read_back(job: &Job, values: &mut String) {
     let uname = rustix::system::uname();
     let (release, version) = (uname.release().to_string_lossy(), uname.version().to_string_lossy());

@@ -161,7 +161,7 @@ fn read_job(path: &str) -> Result<Job, String> {
     Ok(job)
 }
 
-/// Trace, values and failures into `out`.
+/// Writes trace, values and failures to `out`.
 fn write_answer<W: Write>(out: W, done: &experiment::Done, mut values: String) -> io::Result<()> {
     let mut out = Writer::new(out)?;
     if !done.failures.is_empty() {

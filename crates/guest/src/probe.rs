@@ -39,7 +39,7 @@ pub(crate) struct Probe<'a> {
     arguments: Vec<(&'a str, &'a str)>,
 }
 
-/// The same by a kprobe.
+/// A probe by a kprobe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kprobe {
     /// The tracepoint that has to be switched on before.
@@ -81,7 +81,7 @@ impl<'a> Probe<'a> {
         if self.kind == 't' { format!("__traceiter_{symbol}") } else { symbol.into() }
     }
 
-    /// Tracepoint or function, the first that this kernel has.
+    /// The tracepoint or function, the first that this kernel has.
     fn symbol(&self, btf: &Btf<'_>) -> &'a str {
         let mut all = self.symbol.split('|');
         let first = all.clone().next().unwrap_or_default();
@@ -103,7 +103,7 @@ impl<'a> Probe<'a> {
         Ok(line)
     }
 
-    /// The same by a kprobe.
+    /// Translates the probe into a kprobe.
     ///
     /// Errors: what the kernel does not have.
     pub(crate) fn kprobe(&self, btf: &Btf<'_>) -> Result<Kprobe, BtfError> {

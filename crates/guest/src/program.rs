@@ -42,7 +42,7 @@ pub(crate) struct Program<'a> {
     timers: Vec<Option<Instant>>,
     /// When its last `duty` ended.
     round: Option<Instant>,
-    /// Its jobs, if it has any.
+    /// Marks of the task's jobs, if it has any.
     marks: Option<Marks>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// What has come up about its jobs, oldest first.
+    /// Drains the marks that have come up about the task's jobs, oldest first.
     pub(crate) fn take_marks(&mut self) -> impl Iterator<Item = JobMark> + '_ {
         self.marks.iter_mut().flat_map(|marks| marks.take())
     }

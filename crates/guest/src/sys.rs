@@ -26,14 +26,14 @@ pub(crate) fn mono() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// CPU time of the calling thread in ns. The kernel brings the task's statistics up to date for
+/// The CPU time of the calling thread in ns. The kernel brings the task's statistics up to date for
 /// it (`update_curr`), so a slice that is over is noticed here and not at the tick: to be called
 /// where that cannot matter.
 pub(crate) fn thread_cpu() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Length of a tick in ns: the resolution of the coarse clock.
+/// The length of a tick in ns: the resolution of the coarse clock.
 pub(crate) fn tick() -> u64 {
     ns(clock_getres(ClockId::MonotonicCoarse)).max(1)
 }
@@ -189,7 +189,7 @@ struct BpfProgLoad {
     license: *const std::ffi::c_char,
 }
 
-/// The same for BPF_RAW_TRACEPOINT_OPEN.
+/// Arguments of BPF_RAW_TRACEPOINT_OPEN.
 #[repr(C)]
 struct BpfRawTracepoint {
     name: *const std::ffi::c_char,
@@ -261,8 +261,8 @@ const MAX_READ: usize = 4096;
 const STOPPED_APPLICATION_EXIT: u64 = 0x20026;
 const FAILED: u64 = u64::MAX;
 
-/// One semihosting operation. `args` holds what "Semihosting for AArch32 and AArch64" says for it:
-/// numbers, and addresses of memory that is present (QEMU does not fault pages in).
+/// Carries out one semihosting operation. `args` holds what "Semihosting for AArch32 and AArch64"
+/// says for it: numbers, and addresses of memory that is present (QEMU does not fault pages in).
 #[cfg(target_arch = "aarch64")]
 fn semihost(operation: u64, args: &[u64; 3]) -> u64 {
     let result: u64;
@@ -276,7 +276,7 @@ fn semihost(operation: u64, args: &[u64; 3]) -> u64 {
     result
 }
 
-/// There is no host behind this machine.
+/// Fails: there is no host behind this machine.
 #[cfg(not(target_arch = "aarch64"))]
 fn semihost(_operation: u64, _args: &[u64; 3]) -> u64 {
     FAILED
@@ -295,7 +295,7 @@ impl HostFile {
         HostFile::open(path, MODE_READ_BINARY).map(drop).ok_or_else(fail)
     }
 
-    /// What the file `path` on the host holds.
+    /// Reads the file `path` on the host.
     pub(crate) fn read(path: &str) -> io::Result<Vec<u8>> {
         let fail = || io::Error::other(format!("the host cannot read {path}"));
         let file = HostFile::open(path, MODE_READ_BINARY).ok_or_else(fail)?;

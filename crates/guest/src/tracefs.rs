@@ -87,7 +87,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Dynamic events; one that is refused is left out.
+    /// Creates dynamic events; one that is refused is left out.
     fn probes(&mut self, job: &Job, values: &mut String) {
         let bytes = if job.probes.iter().any(|p| p.contains(['{', '|'])) {
             fs::read("/sys/kernel/btf/vmlinux").map_err(|e| format!("/sys/kernel/btf/vmlinux: {e}"))
@@ -151,7 +151,7 @@ impl Tracer {
         self.enable(name)
     }
 
-    /// No more of the probes that only tell what was before time 0.
+    /// Switches off the probes that only tell what was before time 0.
     pub(crate) fn end_of_before(&self) {
         // Where there are none, there is nothing to switch off.
         let _ = write(&self.dir.join("events").join(BEFORE).join("enable"), "0");
@@ -165,11 +165,11 @@ impl Tracer {
         said.map_or_else(|| e.to_string(), |said| format!("{e}: {}", said.trim()))
     }
 
-    /// Tracing on.
+    /// Switches tracing on.
     pub(crate) fn start(&self) -> io::Result<()> {
         self.write(|(on, _)| on, b"1")
     }
-    /// Tracing off.
+    /// Switches tracing off.
     pub(crate) fn stop(&self) -> io::Result<()> {
         self.write(|(on, _)| on, b"0")
     }
@@ -208,7 +208,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// What was set up, taken away again, on a machine that is used for other things too.
+    /// Takes away what was set up, on a machine that is used for other things too.
     pub(crate) fn close(&self) {
         if self.instance {
             *self.files.write().unwrap_or_else(|e| e.into_inner()) = None;
@@ -243,7 +243,7 @@ fn lost_in(stats: &str) -> u64 {
     stats.lines().filter_map(number).sum()
 }
 
-/// All that one read gives: `header_page` says nothing to a second one.
+/// Reads all that one read gives: `header_page` says nothing to a second one.
 fn read_once(path: &std::path::Path) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 1 << 12];
     let n = File::open(path)?.read(&mut bytes)?;

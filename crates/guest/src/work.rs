@@ -58,7 +58,7 @@ pub(crate) struct Speeds {
 }
 
 impl Speeds {
-    /// For so many threads.
+    /// Opens the speeds of `cpus` for each of so many threads.
     ///
     /// Errors: so many files may not be open at once.
     pub(crate) fn open_each(cpus: &[Cpu], threads: usize) -> io::Result<Vec<Speeds>> {
@@ -108,7 +108,7 @@ impl Speeds {
     }
 }
 
-/// Where a policy's files are.
+/// The directory of a policy's files.
 pub(crate) fn policy_dir(policy: u32) -> String {
     format!("/sys/devices/system/cpu/cpufreq/policy{policy}")
 }
@@ -185,7 +185,7 @@ struct Spun {
 }
 
 impl<'a> Worker<'a> {
-    /// For the calling thread, whose time counts from here.
+    /// A worker for the calling thread, whose time counts from here.
     pub(crate) fn new(speeds: &'a Speeds) -> Worker<'a> {
         let (speed, mut time) = (speeds.of(sys::current_cpu()), CpuTime::new());
         let accounted = time.now();
@@ -233,7 +233,7 @@ impl<'a> Worker<'a> {
         self.accounted = self.time.now();
     }
 
-    /// Has a CPU for `ns`, at whatever speed; what was spent on sleeping and waking counts.
+    /// Keeps a CPU busy for `ns`, at whatever speed; what was spent on sleeping and waking counts.
     pub(crate) fn busy(&mut self, ns: u64) {
         let end = self.accounted.saturating_add(ns);
         loop {
@@ -255,7 +255,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// How often the thread of this `schedstat` has been given a CPU: the third number.
+/// The number of times that the thread of this `schedstat` has been given a CPU: the third number.
 fn times_given(schedstat: &File) -> Option<u64> {
     let mut text = [0; 64];
     let len = schedstat.read_at(&mut text, 0).ok()?;
@@ -277,7 +277,7 @@ impl Reading {
         self.cpu_time = now;
     }
 
-    /// CPU time for so much work.
+    /// The CPU time for so much work at this speed, in ns. Rounding: up.
     fn time_for(&self, work: i128) -> u64 {
         u128::try_from(work).unwrap_or(0).div_ceil(u128::from(self.speed)) as u64
     }
@@ -295,7 +295,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// What was done in it, if the speed was first `before` and in the end `after`.
+    /// The work done in the chunk, if the speed was first `before` and in the end `after`.
     fn done(&self, before: u64, after: u64) -> i128 {
         let switched_off = i128::from(self.end - self.start) > self.ran;
         let first = match switched_off {

@@ -32,9 +32,9 @@ pub struct Captured {
     /// The platform that the file describes; `None` if too much is missing: then the file says what to
     /// fill in before it loads.
     pub platform: Option<Platform>,
-    /// What could not be found out, one line each, the gravest first.
+    /// Facts that could not be found out, one line each, the gravest first.
     pub missing: Vec<String>,
-    /// What was derived instead of read, one line each.
+    /// Facts that were derived instead of read, one line each.
     pub estimates: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ impl Draft<'_> {
         groups
     }
 
-    /// Last-level-cache cluster of every online CPU, numbered by lowest CPU. Without cache
+    /// Numbers the last-level-cache cluster of every online CPU by its lowest CPU. Without cache
     /// files the socket stands in.
     fn clusters(&mut self) -> BTreeMap<u32, u32> {
         let m = self.machine;
@@ -284,7 +284,7 @@ impl Draft<'_> {
         Some(points.into_iter().collect()).filter(|p: &Points| !p.is_empty())
     }
 
-    /// Without cpufreq: one frequency, if `/proc/cpuinfo` has one.
+    /// The only point of a CPU without cpufreq: one frequency, if `/proc/cpuinfo` has one.
     fn point_of_cpuinfo(&mut self, cpus: &[u32]) -> Points {
         let m = self.machine;
         self.no_power("power: no cpufreq, no energy model");
@@ -380,7 +380,7 @@ impl Draft<'_> {
         u32::try_from(limit.value).ok().filter(|us| (1..=4_000_000).contains(us))
     }
 
-    /// Idle states of `cpu`, except polling, which is no idle state to save power in.
+    /// Lists the idle states of `cpu`, except polling, which is no idle state to save power in.
     fn idle(&mut self, cpu: u32) -> Vec<IdleState> {
         let Some(cpu) = self.machine.cpus.iter().find(|c| c.id == cpu) else {
             return Vec::new();

@@ -26,7 +26,7 @@ pub struct Root {
 /// A file that is there but did not give its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Its absolute name on the machine.
+    /// Absolute name on the machine.
     pub file: String,
     /// Permission is what is missing.
     pub denied: bool,
@@ -49,8 +49,8 @@ impl Root {
         Root { dir: dir.into(), denied: Vec::new(), problems: RefCell::default() }
     }
 
-    /// This tree for somebody who may not read anything under `prefix` (an absolute name on the
-    /// machine): what `doctor` would say without root's rights.
+    /// Returns this tree as it is for somebody who may not read anything under `prefix` (an
+    /// absolute name on the machine): what `doctor` would say without root's rights.
     pub fn as_if_denied(mut self, prefix: impl Into<String>) -> Root {
         self.denied.push(prefix.into());
         self
@@ -61,7 +61,7 @@ impl Root {
         self.dir == Path::new("/")
     }
 
-    /// What could not be read up to now; files that do not exist are not among them.
+    /// Lists what could not be read up to now; files that do not exist are not among it.
     pub fn problems(&self) -> Vec<Problem> {
         self.problems.borrow().clone()
     }

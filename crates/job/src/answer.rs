@@ -39,7 +39,7 @@ pub const GATE: &str = "gate";
 /// The file that says what it hears last: the times of [`crate::job::Job::late`].
 pub const LATE: &str = "late";
 
-/// 64-bit FNV-1a, continued from `hash`.
+/// Continues the 64-bit FNV-1a `hash` over `bytes`.
 pub fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
     for b in bytes {
         hash = (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3);
@@ -67,7 +67,7 @@ impl<W: Write> Writer<W> {
         self.hash = fnv(self.hash, bytes);
         self.out.write_all(bytes)
     }
-    /// One section.
+    /// Writes one section: its name, its length, its bytes.
     pub fn section(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put(format!("section {} {}\n", escape(name), bytes.len()).as_bytes())?;
         self.put(bytes)?;
@@ -94,7 +94,7 @@ pub struct Answer<'a> {
 pub struct AnswerError {
     /// Byte from which on it is not understood.
     pub at: usize,
-    /// What is wrong.
+    /// Fault of the answer.
     pub what: String,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// One line of the `values` section.
+/// Formats one line of the `values` section.
 pub fn value_line(key: &str, value: &str) -> String {
     format!("{} {}\n", escape(key), escape(value))
 }

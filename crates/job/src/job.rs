@@ -67,10 +67,10 @@ pub struct Job {
     pub cpus: Vec<Cpu>,
     /// Kernel modules to load, in order: paths in the guest. One that is missing is an error.
     pub modules: Vec<String>,
-    /// What to write before the workload, in this order: path and value. Each is read back
+    /// Values to write before the workload, in this order: path and value. Each is read back
     /// afterwards. A failure is recorded in the answer, and the run goes on.
     pub set: Vec<(String, String)>,
-    /// What to read at the end of the run (after tracing has stopped).
+    /// Paths to read at the end of the run (after tracing has stopped).
     pub read: Vec<String>,
     /// Dynamic events, lines of tracefs `dynamic_events`; `{STRUCT.FIELD-STRUCT.FIELD}` (and
     /// `{STRUCT.FIELD}`) stand for byte offsets and their difference, which the agent takes
@@ -118,11 +118,12 @@ pub struct Cpu {
     pub capacity: u64,
     /// Top frequency.
     pub freq_max_khz: u64,
-    /// Its cpufreq policy: the number in `policyN`.
+    /// The CPU's cpufreq policy: the number in `policyN`.
     pub policy: u32,
 }
 
-/// What may change at creation and with each phase; `None` leaves it as it was.
+/// Attributes that may change at creation and with each phase; `None` leaves an attribute as it
+/// was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// Affinity.
@@ -198,7 +199,7 @@ fn policy_text(policy: &Policy) -> String {
 pub struct JobError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Fault of the line.
     pub what: String,
 }
 
@@ -211,7 +212,8 @@ impl fmt::Display for JobError {
 impl std::error::Error for JobError {}
 
 impl Job {
-    /// What runs of one prepared machine may differ in, as a job of nothing else: start phase and end.
+    /// The part of the job in which runs of one prepared machine may differ, start phase and end,
+    /// as a job of nothing else.
     pub fn late(&self) -> Job {
         Job { duration_ns: self.duration_ns, phase_ns: self.phase_ns, ..Job::default() }
     }
@@ -579,7 +581,7 @@ impl<'a> Words<'a> {
         let w = self.next()?;
         w.parse().map_err(|_| format!("`{w}` is no such number"))
     }
-    /// How many objects; each takes some bytes.
+    /// Reads a number of objects, at most 2²⁰: each takes some bytes.
     fn count(&mut self) -> Result<u32, String> {
         match self.number()? {
             n if n <= 1 << 20 => Ok(n),

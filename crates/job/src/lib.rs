@@ -30,7 +30,8 @@ pub struct Task<A> {
     pub phases: Vec<Phase<A>>,
     /// Attributes at creation.
     pub attr: A,
-    /// What it waits in for others of its chain of jobs, and gives them.
+    /// The task's place in its chain of jobs: where it waits for the task before it, and what it
+    /// gives the one behind it.
     pub stage: Stage,
 }
 
@@ -80,7 +81,7 @@ pub enum Policy {
     },
     /// SCHED_OVERCOMMIT: shares of a CPU that may come to more than there is; no stock kernel has it.
     Overcommit {
-        /// What it asks for in each period.
+        /// Running time that the task asks for in each period.
         runtime: Span,
         /// How often.
         period: Span,
@@ -93,7 +94,7 @@ pub enum Policy {
         deadline: Span,
         /// Shortest time between two activations.
         period: Span,
-        /// It may use what others leave of their bandwidth (`SCHED_FLAG_RECLAIM`).
+        /// True if the task may use what others leave of their bandwidth (`SCHED_FLAG_RECLAIM`).
         reclaim: bool,
     },
 }
@@ -150,7 +151,7 @@ impl std::fmt::Display for Policy {
 /// A named run of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phase<A> {
-    /// Its key in the file; the task's own body is a single phase with the task's name.
+    /// The phase's key in the file; the task's own body is a single phase with the task's name.
     pub name: Name,
     /// How often its events are run.
     pub repeat: Repeat,
@@ -163,7 +164,7 @@ pub struct Phase<A> {
 /// How often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repeat {
-    /// That many times; 0 is rejected by the parser.
+    /// Repeats that many times; 0 is rejected by the parser.
     Times(u32),
     /// For ever (`"loop": -1`).
     #[default]
@@ -176,8 +177,8 @@ pub enum Event {
     /// Work: as much as capacity 1024 at top frequency does in this time (rt-app `run`, once
     /// it has been rescaled from the CPU of its calibration).
     Run(Span),
-    /// The same of a kind that is not the plain work of [`Event::Run`], by its number: what the kind does in this time on
-    /// the machine's fastest CPU for it at its highest frequency.
+    /// Work of a kind that is not the plain one of [`Event::Run`], by its number: as much as the
+    /// kind does in this time on the machine's fastest CPU for it at its highest frequency.
     RunOf {
         /// How much.
         work: Span,
@@ -192,7 +193,7 @@ pub enum Event {
     /// first uses it began to run its first phase. Each use sets r = r + period and sleeps until
     /// r; if r is not ahead of now, it goes on at once, in relative mode with r = now.
     Timer {
-        /// Which.
+        /// The timer to wait for.
         timer: Timer,
         /// The period.
         period: Span,
@@ -234,8 +235,8 @@ pub enum Event {
 /// A timer that an event uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// Its number among the task's own (each `ref` is one; the same `ref` in several events of a
-    /// task is the same timer), or among the shared ones.
+    /// The timer's number among the task's own (each `ref` is one; the same `ref` in several events
+    /// of a task is the same timer), or among the shared ones.
     pub index: u32,
     /// Several tasks use it: its `ref` does not begin with "unique".
     pub shared: bool,
@@ -276,8 +277,9 @@ impl Timer {
     }
 }
 
-/// Until when a [`Event::Duty`] sleeps, which ends the round that began at `round`, or where the task began:
-/// t · (100 − percent) / percent from now on, t the time of the round. Rounding: down.
+/// The time until which an [`Event::Duty`] sleeps, which ends the round that began at `round`, or
+/// where the task began: t · (100 − percent) / percent from now on, t the time of the round.
+/// Rounding: down.
 pub fn duty(round: &mut Option<Instant>, percent: u32, began: Instant, now: Instant) -> Instant {
     let ran = u128::from(now.since(round.unwrap_or(began)).0);
     let sleeps = ran * u128::from(100u32.saturating_sub(percent)) / u128::from(percent.max(1));

@@ -29,11 +29,11 @@ pub enum JobMark {
         release: Option<Instant>,
         /// The period of the timer that will end it, if it is the first.
         period: Option<Span>,
-        /// Its input is one of several that are kept, and it takes the oldest (semaphores, barriers), not all
-        /// that came since (conditions).
+        /// True if the job's input is one of several that are kept, and it takes the oldest
+        /// (semaphores, barriers); false if it takes all that came since (conditions).
         counted: bool,
     },
-    /// It has given the task behind it in the chain its input.
+    /// The task has given the task behind it in the chain its input.
     Gives,
     /// The program has come to a timer: the job under way is done.
     Timer {
@@ -43,7 +43,7 @@ pub enum JobMark {
         release: Instant,
         /// The timer's period.
         period: Span,
-        /// Its mode.
+        /// True for a timer in absolute mode.
         absolute: bool,
         /// Something was done since the timer before; else there was no job.
         worked: bool,
@@ -61,7 +61,7 @@ pub enum JobMark {
 pub const MARK_NUMBERS: usize = 5;
 
 impl JobMark {
-    /// As numbers, the kind first; those that it has not are 0.
+    /// Encodes the mark as numbers, the kind first; fields that the kind lacks are 0.
     pub fn to_numbers(self) -> [u64; MARK_NUMBERS] {
         let or_0 = |n: Option<u64>| n.map_or(0, |n| n.saturating_add(1));
         match self {
@@ -97,7 +97,7 @@ impl JobMark {
         })
     }
 
-    /// With its times as `of` gives them.
+    /// Returns the mark with each of its times mapped by `of`.
     pub fn with_times(self, of: impl Fn(Instant) -> Instant) -> JobMark {
         match self {
             JobMark::Begins { release, period, counted } => {
@@ -176,9 +176,10 @@ impl Link {
 /// A task's place in a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// What it waits in for the task before it; `None`: for its timer.
+    /// Link in which the task waits for the task before it; `None`: it waits for its timer.
     pub input: Option<Link>,
-    /// What it gives the task behind it; `None`: that one looks when its own timer says so, or there is none.
+    /// Link in which the task gives the task behind it its input; `None`: that task looks when its
+    /// own timer says so, or there is none.
     pub output: Option<Link>,
 }
 
@@ -189,7 +190,7 @@ pub struct Marks {
     /// The period of its first timer.
     period: Option<Span>,
     began: bool,
-    /// What it goes on with is a job.
+    /// Mark of the job that the task goes on with, once it continues.
     upcoming: Option<JobMark>,
     worked: bool,
     /// In the order in which they came; whoever runs the program takes them.
@@ -197,7 +198,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Those of `task`; `None`: it has no jobs.
+    /// The marks of `task`, none so far; `None`: it has no jobs.
     pub fn of<A>(task: &Task<A>) -> Option<Marks> {
         let mut events = task.phases.iter().flat_map(|phase| &phase.events);
         let period = events.find_map(|event| match event {
@@ -224,7 +225,7 @@ impl Marks {
         self.marks.extend(self.upcoming.take());
     }
 
-    /// It begins an event that is no timer.
+    /// Notes that the task begins `event`, which is no timer.
     pub fn event(&mut self, event: &Event) {
         let input = Link::input(event).filter(|link| self.stage.input == Some(*link));
         if Link::output(event).is_some_and(|link| self.stage.output == Some(link)) {
@@ -238,7 +239,7 @@ impl Marks {
         self.worked = input.is_none();
     }
 
-    /// It comes to a timer.
+    /// Notes that the task comes to `timer` with this `expiry`.
     pub fn timer(&mut self, timer: Timer, period: Span, expiry: &Expiry) {
         let Expiry { due, release, .. } = *expiry;
         let worked = std::mem::take(&mut self.worked);
@@ -260,7 +261,7 @@ impl Marks {
         (!self.marks.is_empty()).then(|| self.marks.remove(0))
     }
 
-    /// What has come up since, oldest first.
+    /// Drains the marks that have come up since the last call, oldest first.
     pub fn take(&mut self) -> impl Iterator<Item = JobMark> + '_ {
         self.marks.drain(..)
     }

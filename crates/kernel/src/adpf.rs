@@ -91,7 +91,7 @@ impl Profile {
         stale_factor: 15_000,
     };
 
-    /// What a term of the integral is limited to: `what` divided by the gain; 0 without one.
+    /// The bound of a term of the integral: `what` divided by the gain; 0 without a gain.
     const fn by_gain(&self, what: i64) -> i64 {
         if self.i == 0 { 0 } else { what * 1000 / self.i }
     }
@@ -138,7 +138,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// One that is created now. `target`: the target work duration, at least 1 step of 100 µs.
+    /// A session that is created at `now`, with the votes of a new hint session. `target`: the
+    /// target work duration, at least 1 step of 100 µs.
     pub fn new(profile: Profile, target: Span, now: Instant) -> Session {
         let target = u128::from(target.0) * u128::from(profile.target_factor) / 1000;
         let target = Span(u64::try_from(target).unwrap_or(u64::MAX).max(STEP));
@@ -156,7 +157,7 @@ impl Session {
         new
     }
 
-    /// How long a session without reports is still believed.
+    /// The time after which a session without reports is no longer believed.
     fn stale(&self) -> Span {
         let ns = u128::from(self.target.0) * u128::from(self.profile.stale_factor) / 1000;
         Span(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -248,13 +249,15 @@ impl Session {
         }
     }
 
-    /// What its threads' `uclamp_min` is to be at `now`: the largest vote that is still valid; 0 once all are over.
+    /// The `uclamp_min` that the session's threads are to have at `now`: the largest vote that is
+    /// still valid; 0 once all are over.
     pub fn uclamp_min(&self, now: Instant) -> Util {
         let valid = self.votes.iter().filter(|vote| vote.until > now).map(|vote| vote.min);
         valid.max().unwrap_or(Util(0)).min(Util(1024))
     }
 
-    /// When that changes of itself; `None`: it stays.
+    /// The next time at which a vote runs out and [`Session::uclamp_min`] may change; `None`: no
+    /// vote is valid after `now`.
     pub fn changes_at(&self, now: Instant) -> Option<Instant> {
         self.votes.iter().map(|vote| vote.until).filter(|until| *until > now).min()
     }
@@ -270,7 +273,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Of a session with this target, under the rate that the power HAL prefers.
+    /// A reporter for a session with the target work duration `target`, at most one report per
+    /// `rate_limit`, which the power HAL prefers.
     pub fn new(target: Span, rate_limit: Span) -> Reporter {
         Reporter { target, rate_limit, first_met: None, last_met: None }
     }

@@ -37,7 +37,8 @@ pub fn approximate_util_avg(decay: &Decay, util: Util, delta_us: u64) -> Util {
     sa.util_avg
 }
 
-/// How long, in periods of 1.024 ms that count as ms, an entity has to run from 0 to `util`.
+/// The running time, in periods of 1.024 ms that count as ms, that takes an entity from 0 to
+/// `util`.
 ///
 /// `DEVIATES(approximate_runtime-end)`: a util that is never reached (1025: the default response time of
 /// a policy with one frequency) would keep the series' loop going for ever. Here it ends when the sum no

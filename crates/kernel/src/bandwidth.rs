@@ -43,7 +43,7 @@ impl CfsBandwidth {
         pool
     }
 
-    /// What is left to give.
+    /// The runtime that the pool has left to give to CPUs in this period.
     pub const fn runtime(&self) -> Span {
         Span(self.runtime)
     }
@@ -77,14 +77,14 @@ impl CfsBandwidth {
 pub struct Runtime(i64);
 
 impl Default for Runtime {
-    /// As `tg_set_cfs_bandwidth` leaves it.
+    /// A runtime of 1 ns, as `tg_set_cfs_bandwidth` leaves it.
     fn default() -> Runtime {
         Runtime(1)
     }
 }
 
 impl Runtime {
-    /// What is left, in ns.
+    /// The runtime left on this CPU, in ns; negative: overdrawn.
     pub const fn remaining(&self) -> i64 {
         self.0
     }

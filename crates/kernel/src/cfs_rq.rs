@@ -26,7 +26,7 @@ pub fn is_cfs(rev: KernelRev) -> bool {
 pub struct Tunables {
     /// From 6.6.
     pub eevdf: eevdf::Tunables,
-    /// Before.
+    /// Tunables of CFS, before 6.6.
     pub cfs: cfs::Tunables,
 }
 
@@ -36,7 +36,8 @@ impl Tunables {
         Tunables { eevdf: eevdf::Tunables::of(rev, cpus, hz), cfs: cfs::Tunables::of(cpus) }
     }
 
-    /// How long a task runs at least, or asks to run, that did not say so itself, in ns.
+    /// The least running time, in ns, of a task that did not ask for a slice itself: the minimum
+    /// granularity of CFS, the base slice of EEVDF.
     pub fn base_slice_ns(&self, rev: KernelRev) -> u64 {
         if is_cfs(rev) { self.cfs.min_granularity_ns } else { self.eevdf.base_slice_ns }
     }
@@ -82,14 +83,14 @@ impl CfsRq {
         CfsRq::Eevdf(eevdf::CfsRq::new(rev, eevdf::Features::of(rev), tunables.eevdf))
     }
 
-    /// Nobody stays queued asleep (`DELAY_DEQUEUE` off).
+    /// Turns `DELAY_DEQUEUE` off, so that no task stays queued asleep.
     pub fn keep_no_sleepers(&mut self) {
         if let CfsRq::Eevdf(rq) = self {
             rq.set_features(|features| features.delay_dequeue = false);
         }
     }
 
-    /// CFS's queue, for what only it knows.
+    /// The queue as CFS's, for what only CFS knows; `None` under EEVDF.
     pub fn as_cfs(&self) -> Option<&cfs::CfsRq> {
         match self {
             CfsRq::Cfs(rq) => Some(rq),
@@ -117,12 +118,12 @@ impl CfsRq {
         either!(self, rq => rq.resume(zero, same_origin));
     }
 
-    /// The same, of one queued entity's place.
+    /// Puts one queued entity back at `place`, as [`CfsRq::resume`] does for the queue.
     pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
         either!(self, rq => rq.resume_entity(id, place));
     }
 
-    /// v0, from which the queue counts (`min_vruntime`, from 6.18 on `zero_vruntime`).
+    /// The vruntime v0 from which the queue counts (`min_vruntime`, from 6.18 on `zero_vruntime`).
     pub fn zero_vruntime(&self) -> u64 {
         either!(self, rq => cfs: rq.min_vruntime(), eevdf: rq.zero_vruntime())
     }
@@ -151,7 +152,7 @@ impl CfsRq {
         either!(self, rq => rq.get(id))
     }
 
-    /// All queued entities: the running one, then the others by task number.
+    /// Iterates over all queued entities: the running one, then the others by task number.
     pub fn iter(&self) -> impl Iterator<Item = &Entity> {
         self.curr().into_iter().chain(either!(self, rq => rq.timeline().iter()))
     }
@@ -252,13 +253,13 @@ impl CfsRq {
         either!(self, cfs: false, eevdf(rq): rq.requeue_delayed(id))
     }
 
-    /// Which entity should run now; delayed ones whose turn has come leave instead.
+    /// Picks the entity that should run now; delayed ones whose turn has come leave instead.
     #[inline]
     pub fn pick(&mut self) -> Option<EntityId> {
         either!(self, rq => rq.pick())
     }
 
-    /// Which entity is the next one in order, its dequeue delayed or not; changes nothing.
+    /// The entity that is next in order, its dequeue delayed or not; changes nothing.
     #[inline]
     pub fn pick_entity(&self) -> Option<EntityId> {
         either!(self, rq => rq.pick_entity())
@@ -300,7 +301,7 @@ impl CfsRq {
         either!(self, rq => rq.wakeup_preempt_by(id, wakeup))
     }
 
-    /// Which buddies `id` is here.
+    /// Tells as which buddies (last, next, skip) this queue holds `id`.
     pub fn buddy_of(&self, id: impl Into<EntityId>) -> BuddyOf {
         either!(self, rq => rq.buddy_of(id))
     }
@@ -338,7 +339,7 @@ impl CfsRq {
         either!(self, rq => cfs: rq.get(id).is_some(), eevdf: rq.set_slice(id, slice_ns))
     }
 
-    /// Another `latency_nice` of the queued `id`; false if it is not queued.
+    /// Sets another `latency_nice` of the queued `id`; false if it is not queued.
     pub fn set_latency_nice(&mut self, id: impl Into<EntityId>, latency_nice: i8) -> bool {
         either!(self, rq => rq.set_latency_nice(id, latency_nice))
     }
@@ -348,7 +349,7 @@ impl CfsRq {
         either!(self, cfs: (), eevdf(rq): rq.set_group_slice(id, slice_ns));
     }
 
-    /// Another policy of the queued `id`; false if it is not queued.
+    /// Sets another policy of the queued `id`; false if it is not queued.
     pub fn set_policy(&mut self, id: impl Into<EntityId>, policy: FairPolicy) -> bool {
         match self {
             CfsRq::Cfs(rq) => rq.change(id.into(), |entity| entity.policy = policy),

@@ -43,7 +43,7 @@ pub struct RqClock {
 }
 
 impl RqClock {
-    /// All clocks at `start`.
+    /// A runqueue's clocks, all at `start`.
     pub const fn new(start: Instant) -> RqClock {
         RqClock {
             clock: start,
@@ -106,13 +106,14 @@ impl RqClock {
         self.sync_idle();
     }
 
-    /// PELT's time on this runqueue. Source: pelt.h:rq_clock_pelt.
+    /// The time of PELT on this runqueue. Source: pelt.h:rq_clock_pelt.
     #[inline]
     pub const fn rq_clock_pelt(&self) -> ClockPelt {
         ClockPelt(self.clock_pelt.wrapping_sub(self.lost_idle_time))
     }
 
-    /// Source: pelt.h:_update_idle_rq_clock_pelt.
+    /// Sets PELT's clock to the task clock and notes both as those of the idle CPU. Source:
+    /// pelt.h:_update_idle_rq_clock_pelt.
     fn sync_idle(&mut self) {
         self.clock_pelt = self.clock_task.0;
         self.clock_idle = self.clock;

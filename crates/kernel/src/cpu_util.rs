@@ -32,11 +32,11 @@ pub struct CfsUtil {
 pub struct TaskUtil {
     /// The CPU it is on, or was on last.
     pub cpu: CpuId,
-    /// Its `util_avg`.
+    /// The task's `util_avg`.
     pub util_avg: Util,
-    /// Its `runnable_avg`.
+    /// The task's `runnable_avg`.
     pub runnable_avg: Util,
-    /// Its estimate without the flag ([`crate::util_est::UtilEst::value`]).
+    /// The task's `util_est` without the flag ([`crate::util_est::UtilEst::value`]).
     pub util_est: Util,
     /// Whether it is queued, or current: then the runqueue's `util_est` contains it.
     pub queued: bool,
@@ -143,7 +143,7 @@ pub struct RqUtil {
 }
 
 impl Default for RqUtil {
-    /// Nothing but the fair class, no clamps.
+    /// A CPU on which only the fair class runs, without clamps.
     fn default() -> RqUtil {
         RqUtil {
             rt: Util(0),
@@ -159,7 +159,7 @@ impl Default for RqUtil {
 }
 
 impl RqUtil {
-    /// Bandwidth promised to deadline tasks. Rounding: down. Source: sched.h:cpu_bw_dl.
+    /// The bandwidth promised to deadline tasks. Rounding: down. Source: sched.h:cpu_bw_dl.
     #[inline]
     pub const fn cpu_bw_dl(&self) -> Util {
         Util(self.dl_running_bw.wrapping_mul(1024) >> 20)
@@ -276,7 +276,7 @@ pub const fn get_actual_cpu_capacity(
     Capacity(capacity.0.wrapping_sub(pressure))
 }
 
-/// What is left of a CPU for fair tasks: the kernel's `capacity_of()`, at least 1.
+/// The capacity that a CPU has left for fair tasks: the kernel's `capacity_of()`, at least 1.
 ///
 /// `hw_load_avg` is the PELT average of hardware (before 6.10 thermal) pressure, which up to 6.9
 /// counted like RT time; `cpufreq_pressure` is what a lowered frequency limit takes (since 6.10).

@@ -29,12 +29,12 @@ pub struct CpuTimes {
     pub nice: Span,
 }
 
-/// What is taken for the load of a sample that a sleep put off.
+/// The load that is taken for a sample that a sleep put off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterIdle {
-    /// What it comes to, near 0: before 3.16.
+    /// The computed load, near 0: before 3.16.
     Computed,
-    /// The one before, once (`copy_prev_load`).
+    /// The load of the sample before, once (`copy_prev_load`).
     CopyPrevLoad,
     /// 100 %: what the authors of `copy_prev_load` did not want.
     Full,
@@ -53,9 +53,9 @@ pub struct Sampling {
     pub by_wall: bool,
 }
 
-/// In how many jiffies of `hz` a timer-driven governor looks again. `jiffies`: the current one, where there are several
-/// CPUs, so that they look together. Rounding: a period up to jiffies, at least one.
-/// Source: cpufreq_governor.h:delay_for_sampling_rate (up to 4.5).
+/// The number of jiffies of `hz` after which a timer-driven governor samples again. `jiffies`: the
+/// current one, where there are several CPUs, so that they look together. Rounding: a period up to
+/// jiffies, at least one. Source: cpufreq_governor.h:delay_for_sampling_rate (up to 4.5).
 pub fn delay_for_sampling_rate(sampling_rate: u32, hz: u32, jiffies: Option<u64>) -> u64 {
     let delay = (u64::from(sampling_rate) * u64::from(hz)).div_ceil(1_000_000).max(1);
     delay - jiffies.map_or(0, |jiffies| jiffies % delay)
@@ -83,7 +83,8 @@ impl Sample {
     /// Of no CPU yet.
     pub const NONE: Sample = Sample { load: 0, sample_load: 0, idle_periods: u32::MAX };
 
-    /// With another CPU of the policy.
+    /// Merges the sample with that of another CPU of the policy: the largest loads, the fewest idle
+    /// periods.
     #[must_use]
     pub fn and(self, cpu: Sample) -> Sample {
         Sample {
@@ -100,7 +101,7 @@ impl CpuDbs {
         CpuDbs { prev: now, prev_load: 0 }
     }
 
-    /// One CPU's part of `dbs_update`.
+    /// Samples one CPU's load: a CPU's part of `dbs_update`.
     pub fn dbs_update(&mut self, now: CpuTimes, by: &Sampling) -> Sample {
         let elapsed = now.wall_us.wrapping_sub(self.prev.wall_us) as u32;
         let mut idle = now.idle_us.saturating_sub(self.prev.idle_us) as u32;
@@ -132,8 +133,9 @@ impl CpuDbs {
     }
 }
 
-/// What `ondemand` wants at a load that is not above `up_threshold`: `min` and `max` are the policy's lowest and
-/// highest frequency whatever its limits. Source: cpufreq_ondemand.c:od_update.
+/// The frequency that `ondemand` wants at a load that is not above `up_threshold`: `min` and `max`
+/// are the policy's lowest and highest frequency whatever its limits. Source:
+/// cpufreq_ondemand.c:od_update.
 pub const fn od_freq_next(load: u32, min: KHz, max: KHz) -> KHz {
     let room = (max.0 as u32).wrapping_sub(min.0 as u32);
     KHz((min.0 as u32).wrapping_add(load.wrapping_mul(room) / 100) as u64)
@@ -144,16 +146,16 @@ pub const fn od_freq_next_pre_3_17(load: u32, max: KHz) -> KHz {
     KHz((load.wrapping_mul(max.0 as u32) / 100) as u64)
 }
 
-/// What `powersave_bias` leaves of a frequency: `freq_req` is the OPP that it would be.
-/// Source: cpufreq_ondemand.c:generic_powersave_bias_target.
+/// The frequency that `powersave_bias` (in ‰) leaves of the OPP `freq_req`. Source:
+/// cpufreq_ondemand.c:generic_powersave_bias_target.
 pub const fn powersave_bias_avg(freq_req: KHz, powersave_bias: u32) -> KHz {
     let req = freq_req.0 as u32;
     KHz(req.wrapping_sub(req.wrapping_mul(powersave_bias) / 1000) as u64)
 }
 
-/// For how many µs of `sampling_rate` `hi` runs so that `hi` and `lo` make `avg` in the mean, to the nearest. kHz times µs
-/// have 32 bits: 500 MHz between them and 8.6 ms are too much, and it becomes too little.
-/// Source: cpufreq_ondemand.c:generic_powersave_bias_target.
+/// The µs of each `sampling_rate` for which `hi` runs so that `hi` and `lo` make `avg` in the mean,
+/// to the nearest. kHz times µs are computed in 32 bits: a distance of 500 MHz and 8.6 ms overflow,
+/// and the result is too small. Source: cpufreq_ondemand.c:generic_powersave_bias_target.
 pub const fn freq_hi_delay_us(avg: KHz, lo: KHz, hi: KHz, sampling_rate: u32) -> u32 {
     let between = (hi.0 as u32).wrapping_sub(lo.0 as u32);
     let share = (avg.0 as u32).wrapping_sub(lo.0 as u32).wrapping_mul(sampling_rate);
@@ -197,13 +199,14 @@ pub struct Steps {
 /// `struct cs_policy_dbs_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conservative {
-    /// What it has asked for, an OPP or not.
+    /// The frequency that the governor asked for last, an OPP or not.
     pub requested_freq: KHz,
     down_skip: u32,
 }
 
 impl Conservative {
-    /// One sample of a policy within `min` and `max` that is at `cur`. Source: cpufreq_conservative.c:cs_dbs_update.
+    /// Judges one sample of a policy within `min` and `max` that is at `cur`. Source:
+    /// cpufreq_conservative.c:cs_dbs_update.
     pub fn cs_dbs_update(
         &mut self,
         sample: Sample,

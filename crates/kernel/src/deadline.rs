@@ -67,7 +67,7 @@ pub struct DlEntity {
     pub bw: u64,
     /// `dl_density`: runtime / deadline.
     pub density: u64,
-    /// What is left of the current instance, in ns.
+    /// The runtime left of the current instance, in ns.
     pub runtime: i64,
     /// The absolute deadline of the current instance.
     pub deadline: Instant,
@@ -267,7 +267,7 @@ impl DlEntity {
     }
 }
 
-/// What is queued: a task, or a server.
+/// An entity that the deadline class queues: a task, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DlId {
     /// A task.
@@ -298,8 +298,8 @@ pub struct DlRq {
 }
 
 impl DlRq {
-    /// Of a CPU whose deadline tasks may use `runtime` of `period`; without a limit all of it.
-    /// Source: deadline.c:init_dl_rq_bw_ratio.
+    /// A runqueue of a CPU whose deadline tasks may use `runtime` of `period`; without a limit all
+    /// of it. Source: deadline.c:init_dl_rq_bw_ratio.
     pub fn new(RtBandwidth { period, runtime }: RtBandwidth) -> DlRq {
         let runtime = runtime.unwrap_or(period);
         let max_bw = to_ratio(period, runtime);
@@ -335,7 +335,7 @@ impl DlRq {
     pub fn len(&self) -> usize {
         self.queue.len()
     }
-    /// Nothing is queued.
+    /// True if no entity is queued.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -343,7 +343,7 @@ impl DlRq {
     pub fn tasks(&self) -> usize {
         self.tasks
     }
-    /// All of it, by deadline.
+    /// Iterates over all queued entities, by deadline.
     pub fn iter(&self) -> impl Iterator<Item = (Instant, DlId)> + '_ {
         self.queue.iter().copied()
     }
@@ -360,7 +360,7 @@ impl DlRq {
         }
     }
 
-    /// What inactive tasks have of the CPU, and what is extra.
+    /// The bandwidth that is not reclaimed (GRUB): that of inactive tasks, and the extra bandwidth.
     fn unavailable(&self) -> u64 {
         self.this_bw.wrapping_sub(self.running_bw).wrapping_add(self.extra_bw)
     }
@@ -386,8 +386,9 @@ impl DlRq {
     }
 }
 
-/// What a task is charged for `delta` ns at this frequency on this CPU (1024: top and biggest).
-/// Rounding: down, twice. Source: deadline.c:dl_scaled_delta_exec.
+/// The ns that a task is charged for `delta` ns at this frequency and capacity (1024 each: the
+/// highest frequency of the biggest CPU). Rounding: down, twice. Source:
+/// deadline.c:dl_scaled_delta_exec.
 pub const fn dl_scaled_delta(delta: u64, freq_scale: u64, capacity: Capacity) -> u64 {
     ((delta.wrapping_mul(freq_scale) >> 10).wrapping_mul(capacity.0)) >> 10
 }

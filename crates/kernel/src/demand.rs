@@ -22,12 +22,12 @@ use crate::units::Span;
 /// So many steps are taken.
 const MOST: u32 = 100_000;
 
-/// How long `work` takes at `speed`, not 0. Rounding: up.
+/// The time that `work` takes at `speed` (not 0). Rounding: up.
 const fn time(work: u128, speed: u128) -> u128 {
     (work << BW_SHIFT).div_ceil(speed)
 }
 
-/// What is due within `t`, if all tasks begin together.
+/// The work that is due within `t` if all tasks release a job together at 0.
 fn demand(tasks: &[FpTask], t: u128) -> u128 {
     let of = |task: &FpTask| match t.checked_sub(task.deadline.0.into()) {
         Some(after) => (after / u128::from(task.period.0) + 1) * u128::from(task.runtime.0),
@@ -45,7 +45,9 @@ fn before(tasks: &[FpTask], t: u128) -> Option<u128> {
     tasks.iter().filter_map(of).max()
 }
 
-/// No deadline behind it can be the first that is missed. `None`: not found in time.
+/// The time beyond which no deadline can be the first that is missed: from the slack bound or the
+/// busy period, whichever is shorter. `None`: not found in time, or the tasks need more than
+/// `speed`.
 fn horizon(tasks: &[FpTask], speed: u128) -> Option<u128> {
     let share = |t: &FpTask| (u128::from(t.runtime.0) << BW_SHIFT).div_ceil(t.period.0.into());
     let late = tasks.iter().map(|t| u128::from(t.deadline.0)).max()?;
@@ -108,7 +110,7 @@ mod tests {
         FpTask { runtime: Span(runtime), period: Span(period), deadline: Span(deadline) }
     }
 
-    /// Every time up to a multiple of the hyperperiod, one by one.
+    /// Whether every time up to a multiple of the hyperperiod fits, looked at one by one.
     fn by_looking(tasks: &[FpTask], speed: u64) -> bool {
         let fits = |t: u128| demand(tasks, t) << BW_SHIFT <= t * u128::from(speed);
         (1..2 * 60 * 7 + 60).all(fits)

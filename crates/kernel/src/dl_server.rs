@@ -40,7 +40,7 @@ pub struct Defer {
     pub idle: bool,
 }
 
-/// Since when the server of an idle CPU lapses by itself (`dl_defer_idle`).
+/// Whether the server of an idle CPU lapses by itself (`dl_defer_idle`), as from 7.2 on.
 fn lapses_idle(rev: KernelRev) -> bool {
     rev >= KernelRev::V7_2
 }
@@ -73,8 +73,9 @@ impl DlEntity {
         self.server.is_some_and(|d| d.active)
     }
 
-    /// Fair tasks ran, or the CPU idled, for `delta` ns; true: the budget of a server that runs is
-    /// used up, it has to leave the queue (`dl_server_update`, `dl_server_update_idle`).
+    /// Charges the server `delta` ns in which fair tasks ran or the CPU idled. True: the server was
+    /// running and its budget is used up; it has to leave the queue (`dl_server_update`,
+    /// `dl_server_update_idle`).
     pub fn server_update(&mut self, rev: KernelRev, now: Instant, delta: u64, idle: bool) -> bool {
         let Some(mut defer) = self.server.filter(|d| d.active) else { return false };
         if idle && !lapses_idle(rev) {

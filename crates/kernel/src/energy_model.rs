@@ -16,8 +16,9 @@
 use crate::KernelRev;
 use crate::units::{Capacity, KHz, MicroWatts, SCHED_CAPACITY_SCALE, Util};
 
-/// Up to 6.6, EAS stays off on machines whose estimate would take too long: performance domains times
-/// their states and CPUs. Source: kernel/sched/topology.c:build_perf_domains, `EM_MAX_COMPLEXITY`.
+/// Whether EAS stays off because the estimate would take too long, up to 6.6: performance domains
+/// times their states and CPUs. Source: kernel/sched/topology.c:build_perf_domains,
+/// `EM_MAX_COMPLEXITY`.
 pub const fn is_too_complex_pre_6_7(nr_pd: usize, nr_ps: usize, nr_cpus: usize) -> bool {
     const EM_MAX_COMPLEXITY: usize = 2048;
     nr_pd * (nr_ps + nr_cpus) > EM_MAX_COMPLEXITY
@@ -26,7 +27,7 @@ pub const fn is_too_complex_pre_6_7(nr_pd: usize, nr_ps: usize, nr_cpus: usize) 
 /// One performance state (`struct em_perf_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmPerfState {
-    /// Its frequency.
+    /// The frequency of this state.
     pub frequency: KHz,
     /// Power of one CPU fully busy at it.
     pub power: MicroWatts,
@@ -79,7 +80,8 @@ pub fn em_compute_costs(rev: KernelRev, states: &mut [EmPerfState], capacity: Ca
     em_compute_costs_at(rev, states, capacity, fmax);
 }
 
-/// The same with a coherent pair: `capacity` is that of `fmax`, whichever of the frequencies that is.
+/// Computes costs like [`em_compute_costs`] from a coherent pair: `capacity` is that of `fmax`,
+/// whichever of the frequencies that is.
 pub fn em_compute_costs_at(
     rev: KernelRev,
     states: &mut [EmPerfState],
@@ -166,8 +168,8 @@ pub fn hybrid_states(capacity: Capacity, kind: u64) -> impl Iterator<Item = EmPe
     (2..=5).map(state)
 }
 
-/// Index of the state that serves `max_util`: the lowest allowed one that is fast enough and not
-/// skipped, else the highest allowed. Source: energy_model.h:em_pd_get_efficient_state.
+/// The index of the state that serves `max_util`: the lowest allowed one that is fast enough and
+/// not skipped, else the highest allowed. Source: energy_model.h:em_pd_get_efficient_state.
 #[inline]
 pub fn em_pd_get_efficient_state(pd: &EmPerfDomain<'_>, max_util: Util) -> usize {
     let fast_enough = |s: &EmPerfState| s.performance >= max_util;

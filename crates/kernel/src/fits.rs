@@ -33,18 +33,18 @@ pub const fn capacity_greater(a: Capacity, b: Capacity) -> bool {
 /// How something fits on a CPU (the kernel's 1, 0 and -1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It fits.
+    /// The task fits.
     Fits,
-    /// It does not.
+    /// The task does not fit.
     DoesNotFit,
-    /// Its util fits, but the CPU cannot give the performance its `uclamp_min` asks for.
+    /// The task's util fits, but the CPU cannot give the performance its `uclamp_min` asks for.
     BoostDoesNotFit,
 }
 
 /// The capacities of a CPU that a fit is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuCapacities {
-    /// What is left for fair tasks: `capacity_of()`.
+    /// The capacity left for fair tasks: `capacity_of()`.
     pub capacity_of: Capacity,
     /// The capacity at the highest OPP: `arch_scale_cpu_capacity()`.
     pub original: Capacity,
@@ -91,7 +91,7 @@ pub fn util_fits_cpu_from(
     if fits { Fit::Fits } else { Fit::DoesNotFit }
 }
 
-/// What decides whether a CPU's current fair task is a misfit.
+/// A CPU's current fair task, as far as it decides whether it is a misfit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MisfitTask {
     /// Number of CPUs its affinity allows.
@@ -130,8 +130,9 @@ pub fn check_misfit_status(misfit_task_load: u64) -> bool {
     misfit_task_load != 0
 }
 
-/// Up to 6.9 only where there is a bigger CPU at all, or where other classes take much of this one
-/// (`reduced`: `check_cpu_capacity`). Source: fair.c:check_misfit_status of 6.1 and 6.8.
+/// Whether a misfit is acted upon, up to 6.9: only where there is a bigger CPU at all, or where
+/// other classes take much of this one (`reduced`: `check_cpu_capacity`). Source:
+/// fair.c:check_misfit_status of 6.1 and 6.8.
 pub fn check_misfit_status_pre_6_10(
     misfit_task_load: u64,
     cpu_capacity: Capacity,

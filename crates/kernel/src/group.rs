@@ -36,7 +36,7 @@ pub struct TgLoad {
     pub runnable_avg: u64,
 }
 
-/// What one CPU has told (`tg_load_avg_contrib`).
+/// The part of a group's load that one CPU has reported (`tg_load_avg_contrib`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contribution {
     load_avg: u64,
@@ -113,9 +113,9 @@ pub fn shares_of_cgroup_weight(weight: u64) -> u64 {
 /// The shares of a group with `cpu.idle`. Source: fair.c:sched_group_set_idle.
 pub const IDLE_SHARES: u64 = 3 << 10;
 
-/// One level of a task's weight in the flat queue of 7.3, from the task up, beginning with
-/// [`NICE_0_LOAD`]: `weight` of the entity in a queue of `queued`, `top`: it is that of the CPU.
-/// Rounding: down. Source: fair.c:__calc_prop_weight.
+/// The product `so_far` times one level of a task's weight in the flat queue of 7.3, from the task
+/// up, beginning with [`NICE_0_LOAD`]. `weight`: of the entity, in a queue of weight `queued`;
+/// `top`: that queue is the CPU's own. Rounding: down. Source: fair.c:__calc_prop_weight.
 pub fn calc_prop_weight(so_far: u64, weight: u64, queued: u64, top: bool) -> u64 {
     let of = if top { NICE_0_LOAD } else { queued.max(1) };
     ((u128::from(so_far) * u128::from(weight) / u128::from(of)) as u64).max(MIN_SHARES)

@@ -35,7 +35,7 @@ pub fn dvfs_delay_us(
     update.max(dvfs_update_delay_us)
 }
 
-/// util plus this share of it; 25 is mainline's quarter, to the last bit. Rounding: down.
+/// Adds `percent` of `util` to it; 25 is mainline's quarter, to the last bit. Rounding: down.
 pub const fn map_util_perf_percent(util: Util, percent: u64) -> Util {
     Util(util.0.wrapping_add(util.0.wrapping_mul(percent) / 100))
 }
@@ -45,9 +45,9 @@ pub const fn map_util_perf_percent(util: Util, percent: u64) -> Util {
 pub enum Growth {
     /// Mainline's.
     Quarter,
-    /// That share of util.
+    /// Headroom of so many percent of util.
     Percent(u64),
-    /// What it grows in this time ([`dvfs_delay_us`]).
+    /// Headroom of what util grows in so many µs ([`dvfs_delay_us`]).
     DelayUs(u64),
 }
 
@@ -64,7 +64,7 @@ pub struct Headroom<'a> {
     pub last_update_util: Option<Util>,
 }
 
-/// What decided about a headroom.
+/// The rule that decided about a headroom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
     /// [`Growth`].

@@ -27,7 +27,7 @@ fn at_freq(by: &ByFreq, freq: KHz) -> u32 {
 /// A policy as its timer finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
-    /// Its frequencies, ascending.
+    /// The policy's frequencies, ascending.
     pub table: &'a [FreqTableEntry],
     /// `policy->min`.
     pub min: KHz,
@@ -101,11 +101,11 @@ pub enum Look {
     NotYetHigher,
     /// Lower, but not for `min_sample_time` yet.
     NotYetLower,
-    /// What it has, or has asked for.
+    /// The frequency that the CPU has, or has already asked for.
     Already,
     /// Another frequency: `target_freq`.
     Target,
-    /// The same, because of `go_hispeed_load` or a boost.
+    /// A frequency because of `go_hispeed_load` or a boost.
     Hispeed,
 }
 
@@ -116,7 +116,7 @@ pub struct Cpu {
     time_in_idle_timestamp: u64,
     cputime_speedadj: u64,
     cputime_speedadj_timestamp: u64,
-    /// What this CPU wants of its policy.
+    /// The frequency that this CPU wants of its policy.
     pub target_freq: KHz,
     floor_freq: KHz,
     /// `pol_floor_val_time`, as the policy has it.
@@ -151,7 +151,8 @@ impl Cpu {
         (self.cputime_speedadj, self.cputime_speedadj_timestamp) = (0, now);
     }
 
-    /// What has been busy since the last time was so at `cur`. Source: cpufreq_interactive.c:update_load.
+    /// Adds the busy time since the last call, weighted by `cur`, the frequency at which it ran.
+    /// Source: cpufreq_interactive.c:update_load.
     pub fn update_load(&mut self, now: u64, idle: u64, cur: KHz) {
         let idled = idle.wrapping_sub(self.time_in_idle) as u32;
         let passed = now.wrapping_sub(self.time_in_idle_timestamp) as u32;
@@ -173,7 +174,8 @@ impl Cpu {
         self.load(now, cur).map_or(0, |(load, _)| load)
     }
 
-    /// One look, after [`Cpu::update_load`]. Source: cpufreq_interactive.c:cpufreq_interactive_timer.
+    /// Chooses the frequency that this CPU wants, after [`Cpu::update_load`]. Source:
+    /// cpufreq_interactive.c:cpufreq_interactive_timer.
     pub fn look(&mut self, now: u64, policy: &Policy<'_>, by: &Tunables<'_>) -> Look {
         let Some((load, loadadjfreq)) = self.load(now, policy.cur) else { return Look::Already };
         let chosen = || choose_freq(policy, loadadjfreq, by.target_loads);
@@ -226,8 +228,9 @@ impl Cpu {
     }
 }
 
-/// What the policy as a whole wants, and since when nobody was held back; tells its CPUs since when it has its floor.
-/// Source: cpufreq_interactive.c:cpufreq_interactive_get_policy_info, cpufreq_interactive_adjust_cpu.
+/// The frequency that the policy as a whole wants, and since when the CPUs that want it have been
+/// at hispeed; gives all CPUs the latest start of the floor. Source:
+/// cpufreq_interactive.c:cpufreq_interactive_get_policy_info, cpufreq_interactive_adjust_cpu.
 pub fn policy_info(cpus: &mut [Cpu]) -> (KHz, u64) {
     let floor = cpus.iter().map(|c| c.loc_floor_val_time).max().unwrap_or(0);
     let freq = cpus.iter().map(|c| c.target_freq).max().unwrap_or_default();

@@ -37,7 +37,7 @@ const PRIO_RATIOS: [u64; NICE_WIDTH] = {
     ratios
 };
 
-/// What can be told of it (`/proc/sys/kernel`).
+/// The tunables of MuQSS (`/proc/sys/kernel`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
     /// `rr_interval`, in ms.
@@ -71,7 +71,8 @@ impl Tunables {
         (self.rr_interval << 10) as i64
     }
 
-    /// How far off a deadline is when it is set, in ns. Source: `prio_deadline_diff`.
+    /// The distance of a deadline from the time at which it is set, in ns. Source:
+    /// `prio_deadline_diff`.
     pub fn prio_deadline_diff(&self, nice: i8) -> u64 {
         let user_prio = (i32::from(nice) + 20).clamp(0, NICE_WIDTH as i32 - 1) as usize;
         PRIO_RATIOS[user_prio] * self.rr_interval * ((1 << 20) / 128)
@@ -81,16 +82,17 @@ impl Tunables {
 /// What a task has of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entity {
-    /// What is left of its slice, in 1024 ns; below 0: it ran longer.
+    /// The rest of the task's slice, in 1024 ns; below 0: it ran longer.
     pub time_slice: i64,
     /// By when it should have run, in niffies.
     pub deadline: u64,
-    /// Its place in the skip list while it waits.
+    /// The task's place in the skip list while it waits.
     pub node: Option<u32>,
 }
 
 impl Entity {
-    /// It has run this long. Source: `update_cpu_clock_switch`. Rounding: down, each time.
+    /// Charges the slice for `ran_ns`. Source: `update_cpu_clock_switch`. Rounding: down, each
+    /// time.
     pub fn account(&mut self, ran_ns: u64) {
         self.time_slice -= (ran_ns >> 10) as i64;
     }
@@ -127,18 +129,20 @@ impl Entity {
         (!self.is_expired()).then_some(Entity { node: None, ..*self })
     }
 
-    /// Another nice value. Source: `adjust_deadline`.
+    /// Moves the deadline when the nice value changes from `before` to `nice`. Source:
+    /// `adjust_deadline`.
     pub fn adjust_deadline(&mut self, tunables: &Tunables, before: i8, nice: i8) {
         let (old, new) = (tunables.prio_deadline_diff(before), tunables.prio_deadline_diff(nice));
         self.deadline = self.deadline.wrapping_add(new).wrapping_sub(old);
     }
 
-    /// What is left of the slice, in ns: when the CPU looks again (`hrexpiry_start`).
+    /// The time left of the slice, in ns, after which the CPU looks again (`hrexpiry_start`).
     pub fn left_ns(&self) -> u64 {
         (self.time_slice.max(0) as u64) << 10
     }
 
-    /// Where the task stands in a queue. Source: `enqueue_task`.
+    /// The key of the task in a queue: its deadline, of SCHED_IDLE tasks behind all others. Source:
+    /// `enqueue_task`.
     pub fn sl_id(&self, policy: FairPolicy) -> u64 {
         match policy {
             FairPolicy::Idle => self.deadline | IDLE_KEY,
@@ -170,9 +174,9 @@ impl LoadAvg {
         LoadAvg { load_avg: 0, updated: niffies }
     }
 
-    /// Up to `niffies` so many tasks were there, the running one counted; false: no time has passed.
-    /// What is counted is how many are there *now*, so that an idle time ends up as load.
-    /// Source: `update_load_avg`, without the quick rise that v0.150 and older had.
+    /// Ages the average up to `niffies`, during which `tasks` were runnable, the running one
+    /// counted; false: no time has passed. `tasks` is the number *now*, so that an idle time ends
+    /// up as load. Source: `update_load_avg`, without the quick rise that v0.150 and older had.
     pub fn update(&mut self, niffies: u64, tasks: u64) -> bool {
         if niffies <= self.updated {
             return false;
@@ -185,7 +189,7 @@ impl LoadAvg {
         true
     }
 
-    /// Of 1024, at most that.
+    /// The load of 1024, at most 1024.
     pub fn util(&self) -> u64 {
         self.load_avg.min(1024)
     }

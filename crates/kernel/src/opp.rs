@@ -20,7 +20,7 @@ use crate::units::{Capacity, KHz};
 /// One entry of a frequency table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreqTableEntry {
-    /// Its frequency.
+    /// The frequency of this entry.
     pub freq: KHz,
     /// Whether a higher OPP costs no more energy per work (`CPUFREQ_INEFFICIENT_FREQ`).
     pub inefficient: bool,
@@ -37,9 +37,9 @@ pub enum Relation {
     Close,
 }
 
-/// Index of the lowest entry at or above `target`, else of the highest; inefficient ones skipped
-/// if `efficiencies`. `None` if nothing is left to choose from.
-/// Source: cpufreq.h:cpufreq_table_find_index_al.
+/// The index of the lowest entry at or above `target`, else of the highest; inefficient ones
+/// skipped if `efficiencies`. `None` if nothing is left to choose from. Source:
+/// cpufreq.h:cpufreq_table_find_index_al.
 pub fn cpufreq_table_find_index_l(
     table: &[FreqTableEntry],
     target: KHz,
@@ -48,8 +48,8 @@ pub fn cpufreq_table_find_index_l(
     around(table, target, efficiencies, |_, above| above.freq >= target)
 }
 
-/// Index of the highest entry at or below `target`, else of the lowest.
-/// Source: cpufreq.h:cpufreq_table_find_index_ah.
+/// The index of the highest entry at or below `target`, else of the lowest. Source:
+/// cpufreq.h:cpufreq_table_find_index_ah.
 pub fn cpufreq_table_find_index_h(
     table: &[FreqTableEntry],
     target: KHz,
@@ -58,7 +58,7 @@ pub fn cpufreq_table_find_index_h(
     around(table, target, efficiencies, |below, entry| entry.freq == target || below().is_none())
 }
 
-/// Index of the closest entry, of two the lower. Source: cpufreq.h:cpufreq_table_find_index_ac.
+/// The index of the closest entry, the lower of two. Source: cpufreq.h:cpufreq_table_find_index_ac.
 pub fn cpufreq_table_find_index_c(
     table: &[FreqTableEntry],
     target: KHz,
@@ -87,7 +87,7 @@ fn around(
     }
 }
 
-/// Index of the OPP that a request for `target` resolves to, in a table in ascending order.
+/// The index of the OPP that a request for `target` resolves to, in a table in ascending order.
 ///
 /// A `min` above `max` gives way to `max`. Inefficient OPPs are skipped if any are marked.
 /// `None` only for an empty table. Source: cpufreq.c:__resolve_freq, cpufreq.h:cpufreq_frequency_table_target.
@@ -135,9 +135,9 @@ pub fn cpufreq_set_policy(table: &[FreqTableEntry], min: KHz, max: KHz) -> Optio
     Some((min.min(max), max))
 }
 
-/// What a lowered limit takes of a CPU's capacity; 0 where it is no limit. The capacity that is left
-/// is rounded down. Source: cpufreq.c:cpufreq_update_pressure (since 6.10); as hardware pressure
-/// arch_topology.c:topology_update_hw_pressure.
+/// The capacity that a limit of `capped` takes of a CPU; 0 where it is at least `max`. The capacity
+/// that is left is rounded down. Source: cpufreq.c:cpufreq_update_pressure (since 6.10); as
+/// hardware pressure arch_topology.c:topology_update_hw_pressure.
 pub const fn cpufreq_update_pressure(capacity: Capacity, capped: KHz, max: KHz) -> Capacity {
     if max.0 <= capped.0 {
         return Capacity(0);
@@ -149,7 +149,7 @@ pub const fn cpufreq_update_pressure(capacity: Capacity, capped: KHz, max: KHz) 
 mod tests {
     use super::*;
 
-    /// 600, 972 (inefficient), 1332, 1704 (inefficient) MHz.
+    /// A table of 600, 972 (inefficient), 1332, 1704 (inefficient) MHz.
     fn table() -> [FreqTableEntry; 4] {
         [(600, false), (972, true), (1332, false), (1704, true)]
             .map(|(freq, inefficient)| FreqTableEntry { freq: KHz(freq), inefficient })

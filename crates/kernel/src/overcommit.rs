@@ -48,7 +48,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// C / T, 2³² = 1. Rounding: down.
+    /// The share C / T, 2³² = 1. Rounding: down.
     fn share(self) -> u64 {
         ((u128::from(self.runtime.0) << 32) / u128::from(self.period.0.max(1))) as u64
     }
@@ -56,11 +56,11 @@ impl Ask {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is queued, or runs.
+    /// Queued or running.
     Wants,
-    /// It sleeps, and counts still.
+    /// Asleep, with lag left: still counted.
     Lags,
-    /// It sleeps, and counts for nothing.
+    /// Asleep, and no longer counted.
     Away,
 }
 
@@ -68,7 +68,7 @@ enum State {
 struct Request {
     ask: Ask,
     share: u64,
-    /// What is left of it, in ns.
+    /// Runtime left of the request, in ns.
     left: i64,
     eligible: u64,
     due: u64,
@@ -97,7 +97,7 @@ impl Request {
             self.due += self.ask.period.0;
         }
     }
-    /// d − left / u.
+    /// The time of zero lag, d − left / u: until then a sleeper counts.
     fn zero_lag(&self) -> u64 {
         let lag = i128::from(self.left) * i128::from(self.ask.period.0);
         (i128::from(self.due) - lag / i128::from(self.ask.runtime.0.max(1))).max(0) as u64
@@ -127,12 +127,12 @@ impl Request {
     }
 }
 
-/// Whose turn it is.
+/// The side whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A task of the class.
     Task(TaskId),
-    /// Those below it.
+    /// The classes below this one.
     Below,
 }
 
@@ -141,9 +141,9 @@ pub enum Turn {
 pub enum Gave {
     /// In this turn it ran for `ran` ns, and did what a CPU of full speed does in `done`.
     Turn(Turn, u64),
-    /// It idled, or ran others below in time that nobody of the class wanted.
+    /// The CPU idled, or ran classes below in time that no task of the class wanted.
     Spare(u64),
-    /// It ran what stands above.
+    /// The CPU ran a class above.
     Above,
 }
 
@@ -166,7 +166,7 @@ pub struct Overcommit {
 }
 
 impl Overcommit {
-    /// Nobody is there. `percent`: what those below have, moved into 1 to 90.
+    /// A CPU's account without tasks. `percent`: the share of the classes below, clamped to 1..=90.
     pub fn new(percent: u32, now: u64) -> Overcommit {
         let mut class = Overcommit {
             tasks: Vec::new(),
@@ -198,7 +198,7 @@ impl Overcommit {
         self.tasks.iter_mut().find(|(t, _)| *t == task).map(|(_, r)| r)
     }
 
-    /// Real time has gone on by `real` ns, in which the CPU gave this.
+    /// Advances the clocks by `real` ns of real time, in which the CPU gave `gave`.
     pub fn advance(&mut self, real: u64, gave: Gave) {
         let supply = match gave {
             Gave::Turn(turn, done) => {
@@ -235,7 +235,7 @@ impl Overcommit {
         self.let_go();
     }
 
-    /// Who sleeps and has no more to come counts for nothing.
+    /// Takes sleepers out of the count whose time of zero lag has passed.
     fn let_go(&mut self) {
         let clock = self.clock;
         let mut other = false;
@@ -264,7 +264,7 @@ impl Overcommit {
         self.recount();
     }
 
-    /// It does no longer.
+    /// Marks `task` as asleep: its request stops counting at its time of zero lag.
     pub fn sleep(&mut self, task: TaskId) {
         if let Some(r) = self.get(task) {
             r.sleep();
@@ -272,7 +272,7 @@ impl Overcommit {
         self.let_go();
     }
 
-    /// Those below want to run, or do not.
+    /// Notes whether the classes below want to run.
     pub fn below_wants(&mut self, wants: bool) {
         let clock = self.clock;
         if wants == (self.below.state == State::Wants) {
@@ -287,7 +287,7 @@ impl Overcommit {
         self.let_go();
     }
 
-    /// It leaves for another CPU, or another class.
+    /// Removes `task`, which leaves for another CPU or class; `None` if it is not here.
     pub fn leave(&mut self, task: TaskId) -> Option<Moved> {
         let at = self.tasks.iter().position(|(t, _)| *t == task)?;
         let (_, request) = self.tasks.remove(at);
@@ -295,7 +295,8 @@ impl Overcommit {
         Some(Moved { request, clock: self.clock })
     }
 
-    /// It comes, asleep; [`Overcommit::wake`] is next.
+    /// Adds a task that comes from another CPU or class, asleep, its times moved to this clock;
+    /// [`Overcommit::wake`] is next.
     pub fn join(&mut self, task: TaskId, Moved { mut request, clock }: Moved) {
         let here =
             |v: u64| (i128::from(v) - i128::from(clock) + i128::from(self.clock)).max(0) as u64;
@@ -307,7 +308,7 @@ impl Overcommit {
         self.recount();
     }
 
-    /// It gives up what is left of its request.
+    /// Drops what `task` has left of its request, as a yield does.
     pub fn give_up(&mut self, task: TaskId) {
         if let Some(r) = self.get(task) {
             r.left = 0;
@@ -315,7 +316,8 @@ impl Overcommit {
         }
     }
 
-    /// Whose turn it is now; of equals that of `runs`. `None`: nobody's of the class.
+    /// The side whose turn it is now; on equal deadlines the one that runs (`runs`). `None`:
+    /// neither a task nor the classes below are eligible.
     pub fn turn(&self, runs: Option<Turn>) -> Option<Turn> {
         let mut best: Option<(u64, Turn)> = None;
         let all = self.tasks.iter().map(|(t, r)| (Turn::Task(*t), r));
@@ -329,14 +331,15 @@ impl Overcommit {
         best.map(|(_, turn)| turn)
     }
 
-    /// Whose turn it is among tasks: those below cannot take theirs.
+    /// The task whose turn it is if the classes below cannot take theirs.
     pub fn task_turn(&self) -> Option<TaskId> {
         let eligible = self.tasks.iter().filter(|(_, r)| r.is_eligible(self.clock));
         eligible.min_by_key(|(_, r)| r.due).map(|(t, _)| *t)
     }
 
-    /// In how many ns it may be another's turn, or somebody counts no more, if the CPU goes on as it does: `runs`
-    /// is whose turn it takes (`None`: spare), `speed` how fast it is. `None`: it will not.
+    /// The ns until the turn may change, or a task may stop counting, if the CPU goes on as it
+    /// does: `runs` is the side whose turn it takes (`None`: spare time), `speed` how fast it is.
+    /// `None`: no change is ahead.
     pub fn next_change(&self, runs: Option<Turn>, speed: u64) -> Option<Span> {
         if self.tasks.is_empty() {
             return None;
@@ -366,23 +369,24 @@ impl Overcommit {
         changes.chain(over).min().map(|ns| Span(ns.max(SLACK)))
     }
 
-    /// What the class's tasks that count ask for, 2²⁰ = a CPU of capacity 1024.
+    /// The bandwidth that the class's counting tasks ask for, 2²⁰ = a CPU of capacity 1024.
     pub fn asked_now(&self) -> u64 {
         self.own >> 12
     }
-    /// What all of its tasks here ask for, asleep or not, but for `task`.
+    /// The bandwidth that all tasks of the class here ask for, asleep or not, without `task`. 2²⁰ =
+    /// a CPU of capacity 1024.
     pub fn asked_without(&self, task: TaskId) -> u64 {
         self.tasks.iter().filter(|(t, _)| *t != task).map(|(_, r)| r.share >> 12).sum()
     }
-    /// Who wants to run.
+    /// Iterates over the tasks that want to run.
     pub fn wanting(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.tasks.iter().filter(|(_, r)| r.state == State::Wants).map(|(t, _)| *t)
     }
-    /// How many of them could run now.
+    /// The number of tasks that could run now.
     pub fn eligible(&self) -> usize {
         self.tasks.iter().filter(|(_, r)| r.is_eligible(self.clock)).count()
     }
-    /// How far V is behind real time.
+    /// The time by which V is behind real time.
     pub fn behind(&self) -> Span {
         Span(self.real - self.clock)
     }

@@ -91,10 +91,9 @@ impl Decay {
         }
     }
 
-    /// This decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
+    /// Returns this decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
     /// mainline's periods with the tables of one, which is how the response-time series shortens
-    /// them. `None` for other multipliers.
-    /// Source: RFC 00/16, patch 7, `sched_pelt_multiplier`.
+    /// them. `None` for other multipliers. Source: RFC 00/16, patch 7, `sched_pelt_multiplier`.
     pub const fn with_multiplier(self, multiplier: u32) -> Option<Decay> {
         match multiplier {
             1 | 2 | 4 => Some(Decay { lshift: multiplier >> 1, ..self }),
@@ -102,7 +101,8 @@ impl Decay {
         }
     }
 
-    /// This decay as before 4.12 and before 4.13 ([`crate::pelt_before`]).
+    /// Returns this decay as before 4.12 (`loses_rest`) and before 4.13 (`whole_divider`); see
+    /// [`crate::pelt_before`].
     pub const fn before(self, loses_rest: bool, whole_divider: bool) -> Decay {
         Decay { loses_rest, whole_divider, ..self }
     }
@@ -132,7 +132,7 @@ impl Decay {
         self.load_avg_max - PERIOD as u32
     }
 
-    /// What is left of `val` after `n` periods: val · yⁿ.
+    /// Decays `val` by `n` periods: val · yⁿ.
     ///
     /// Rounding: down, once for the halvings and once for the rest. Beyond 63 half-lives: 0.
     /// Source: pelt.c:decay_load.
@@ -184,13 +184,13 @@ const fn half_life_root(h: u32) -> u64 {
     low
 }
 
-/// ⌊(2³² − 1) · v⌋ of a fixed-point v ≤ 1.
+/// Computes ⌊(2³² − 1) · v⌋ of a fixed-point v ≤ 1.
 const fn inverse(v: u64) -> u32 {
     ((u32::MAX as u128 * v as u128) >> 62) as u32
 }
 
-/// Where max ← max · y + 1024 comes to rest.
-/// Source: Documentation/scheduler/sched-pelt.c:calc_converged_max.
+/// The fixed point of max ← max · y + 1024. Source:
+/// Documentation/scheduler/sched-pelt.c:calc_converged_max.
 const fn converged_max(y_inv: u32) -> u32 {
     let mut max: u64 = PERIOD;
     loop {
@@ -250,8 +250,8 @@ pub const fn get_pelt_divider(decay: &Decay, sa: &SchedAvg) -> u32 {
     decay.pelt_min_divider().wrapping_add(sa.period_contrib)
 }
 
-/// What `periods` crossed boundaries contribute: d1 units, whole periods, d3 units.
-/// Source: pelt.c:__accumulate_pelt_segments.
+/// The contribution of `periods` crossed boundaries: d1 units, whole periods, d3 units. Source:
+/// pelt.c:__accumulate_pelt_segments.
 #[inline]
 fn accumulate_pelt_segments(decay: &Decay, periods: u64, d1: u32, d3: u32) -> u32 {
     let max = decay.load_avg_max as u64;
@@ -293,8 +293,8 @@ pub(crate) fn accumulate_running(decay: &Decay, sa: &mut SchedAvg, delta: u64) {
     sa.util_sum = sa.util_sum.wrapping_add(contrib << 10);
 }
 
-/// Whole units of time since the last update, which moves on by them; `None` if there is none or
-/// the clock went back (then only the time stamp follows).
+/// Counts the whole units of time since the last update, which moves on by them; `None` if there is
+/// none or the clock went back (then only the time stamp follows).
 #[inline]
 pub(crate) fn elapsed_units(decay: &Decay, now: u64, sa: &mut SchedAvg) -> Option<u64> {
     let delta = now.wrapping_sub(sa.last_update_time.0);
@@ -499,7 +499,7 @@ pub fn update_irq_load_avg(
     crossed
 }
 
-/// v · s / 1024, rounded down; the product wraps at 64 bits. Source: sched.h:cap_scale.
+/// Computes v · s / 1024, rounded down; the product wraps at 64 bits. Source: sched.h:cap_scale.
 #[inline]
 pub const fn cap_scale(v: u64, s: u64) -> u64 {
     v.wrapping_mul(s) >> 10

@@ -36,13 +36,14 @@ pub struct Scale {
 }
 
 impl Default for Scale {
-    /// By nothing: the biggest CPU at its highest frequency.
+    /// The scale of the biggest CPU at its highest frequency, which changes nothing.
     fn default() -> Scale {
         Scale { freq: 1024, cpu: Capacity(1024) }
     }
 }
 
-/// What counted while time passed: the weight that was runnable, the number runnable, whether one of them ran.
+/// The counts that held while time passed: the weight that was runnable, the number runnable,
+/// whether one of them ran.
 type Counts = (u64, u64, bool);
 
 /// [`crate::pelt::update_load_sum`] with scaled contributions, on the task clock.
@@ -107,8 +108,8 @@ fn accumulate_sum_pre_4_12(
     true
 }
 
-/// What `periods` whole periods are worth at their end: Σ 1024·yⁿ over 1..=periods, rounded down at each period
-/// within a half-life, and each half-life before that halved.
+/// The contribution of `periods` whole periods at their end: Σ 1024·yⁿ over 1..=periods, rounded
+/// down at each period within a half-life, and each half-life before that halved.
 ///
 /// From 345 periods on (of a half-life of 32; `LOAD_AVG_MAX_N`) it is `LOAD_AVG_MAX`.
 /// Source: Linux 4.4 fair.c:__compute_runnable_contrib, whose table `runnable_avg_yN_sum` this sums up.

@@ -37,16 +37,17 @@ pub struct CfsRqAvg {
 pub struct Removed {
     /// How many left.
     pub nr: u32,
-    /// Their `load_avg`.
+    /// Sum of the removed tasks' `load_avg`.
     pub load_avg: u64,
-    /// Their `util_avg`.
+    /// Sum of the removed tasks' `util_avg`.
     pub util_avg: Util,
-    /// Their `runnable_avg`.
+    /// Sum of the removed tasks' `runnable_avg`.
     pub runnable_avg: Util,
 }
 
 impl CfsRqAvg {
-    /// Source: fair.c:add_tg_cfs_propagate.
+    /// Adds to the runnable sum that is to be propagated to the parent. Source:
+    /// fair.c:add_tg_cfs_propagate.
     fn add_tg_cfs_propagate(&mut self, runnable_sum: i64) {
         self.propagate = true;
         self.prop_runnable_sum = self.prop_runnable_sum.wrapping_add(runnable_sum);
@@ -152,7 +153,7 @@ fn dequeue_load_avg(
     update_sa_load(rev, decay, cfs, neg(se.load_avg), neg(sum));
 }
 
-/// −v as the kernel forms it: unsigned negation, read as signed.
+/// Negates `v` as the kernel does: unsigned negation, read as signed.
 fn neg(v: u64) -> i64 {
     v.wrapping_neg() as i64
 }

@@ -17,7 +17,7 @@ impl KernelRev {
     /// The newest generation known here.
     pub const NEWEST: KernelRev = KernelRev::V7_3;
 
-    /// Of a release as a kernel tells it, `7.2.13+deb14-arm64` or `6.12`: the first two numbers.
+    /// Reads a release as `uname` prints it, `7.2.13+deb14-arm64` or `6.12`: the first two numbers.
     pub fn of_release(release: &str) -> Option<KernelRev> {
         let (major, rest) = release.split_once('.')?;
         let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -82,7 +82,8 @@ impl KernelRev {
         long_term || self.number() >= release.number()
     }
 
-    /// The same of what 6.1 took back only after 6.1.176.
+    /// Whether this kernel has a fix of `release` that 6.1 took back only after 6.1.176:
+    /// [`KernelRev::has_fix_of`], but never 6.1.
     pub const fn has_late_fix_of(self, release: KernelRev) -> bool {
         self.has_fix_of(release) && (self.number() != KernelRev::V6_1.number())
     }

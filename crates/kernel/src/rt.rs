@@ -121,7 +121,7 @@ impl RtQueue {
         let own = self.queue.iter().find(|(_, t)| *t == task);
         own.is_some_and(|(p, _)| self.queue.iter().filter(|(q, _)| q == p).count() > 1)
     }
-    /// All of them, in the order in which they would run.
+    /// Iterates over all queued tasks in the order in which they would run.
     pub fn iter(&self) -> impl Iterator<Item = (RtPriority, TaskId)> + '_ {
         self.queue.iter().copied()
     }
@@ -137,9 +137,9 @@ pub struct RtThrottle {
 }
 
 impl RtThrottle {
-    /// RT tasks ran for `delta`; true: from now on they are throttled. A runtime of a whole period limits
-    /// nobody, and neither does one of 0, which would never come back.
-    /// Source: Linux 6.1 rt.c:update_curr_rt, sched_rt_runtime_exceeded.
+    /// Charges `delta` of running RT tasks; true: from now on they are throttled. A runtime of a
+    /// whole period limits nobody, and neither does one of 0, which would never come back. Source:
+    /// Linux 6.1 rt.c:update_curr_rt, sched_rt_runtime_exceeded.
     pub fn account(&mut self, limit: RtBandwidth, delta: Span) -> bool {
         let Some(runtime) = limit.runtime else { return false };
         self.time = self.time.saturating_add(delta.0);

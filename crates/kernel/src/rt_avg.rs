@@ -23,7 +23,7 @@ pub struct RtAvg {
 }
 
 impl RtAvg {
-    /// Nothing ran up to `clock`.
+    /// An average of a CPU on which no RT task ran up to `clock`.
     pub const fn new(clock: Instant) -> RtAvg {
         RtAvg { rt_avg: 0, age_stamp: clock }
     }
@@ -36,7 +36,7 @@ impl RtAvg {
         }
     }
 
-    /// Somebody ran for `delta` until `clock`, at this frequency scale.
+    /// Adds `delta` of running time that ended at `clock`, at this frequency scale.
     pub fn sched_rt_avg_update(
         &mut self,
         clock: Instant,
@@ -48,14 +48,14 @@ impl RtAvg {
         self.sched_avg_update(clock, period);
     }
 
-    /// What that leaves, of 1024. Rounding: what is used, down.
+    /// The share of the CPU that RT tasks leave, of 1024. Rounding: what is used, down.
     pub fn scale_rt_capacity(&self, clock: Instant, period: Span) -> u64 {
         let total = period.0 + clock.since(self.age_stamp).0;
         1024u64.saturating_sub(self.rt_avg / total).max(1)
     }
 }
 
-/// What that leaves of a CPU, at least 1. Source: Linux 4.18 fair.c:update_cpu_capacity.
+/// The part `scale` of a CPU's capacity, at least 1. Source: Linux 4.18 fair.c:update_cpu_capacity.
 pub const fn capacity_of_pre_4_19(capacity: Capacity, scale: u64) -> Capacity {
     let left = cap_scale(capacity.0, scale);
     Capacity(if left == 0 { 1 } else { left })

@@ -27,8 +27,9 @@ pub const fn from_ratio(period: Span, bw: u64) -> Span {
     Span((bw * period.0) >> BW_SHIFT)
 }
 
-/// What a group's own servers have in each period: what the groups below it leave. Rounding: that of [`to_ratio`] and
-/// [`from_ratio`], each down, so that it is within a period · 2⁻¹⁹ of the difference; a group without others below it keeps what it was given.
+/// The runtime of a group's own servers in each period: the group's, without what the groups below
+/// it have. Rounding: that of [`to_ratio`] and [`from_ratio`], each down, so that it is within a
+/// period · 2⁻¹⁹ of the difference; a group without others below it keeps what it was given.
 ///
 /// DEVIATES(hcbs-rounding): the series turns a group's runtime into a ratio and back also where nothing is taken off it, and so
 /// gives up to 1 µs of 1 s less than was asked for, of which its reviewers wondered.

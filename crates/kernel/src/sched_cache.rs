@@ -47,13 +47,13 @@ impl Knobs {
         }
     }
 
-    /// How many jiffies an epoch has: at least one.
+    /// The length of an epoch in jiffies, at least one.
     pub fn period(&self) -> u64 {
         self.epoch_period.max(1)
     }
 
-    /// By how much the size of an LLC is multiplied before a process is held against it; `None`: without limit
-    /// (`get_sched_cache_scale`).
+    /// The factor by which the size of an LLC is multiplied before a process is held against it;
+    /// `None`: without limit (`get_sched_cache_scale`).
     pub const fn scale(&self, mul: u64) -> Option<u64> {
         match self.aggr_tolerance {
             0 => Some(0),
@@ -111,33 +111,33 @@ impl Knobs {
 pub struct LlcStats {
     /// The util of its CPUs.
     pub util_avg: u64,
-    /// Their capacity.
+    /// Summed capacity of the CPUs.
     pub capacity: u64,
 }
 
 /// What a process's preference says of a move (`enum llc_mig`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlcMig {
-    /// Not against it.
+    /// The move goes against the preference, and is not to happen.
     Forbid,
-    /// It asks for it.
+    /// The preference asks for the move.
     Llc,
-    /// Both LLCs are busy, or it is about something else: as without caches.
+    /// Both LLCs are busy, or the move is about something else: balancing goes on as without caches.
     Unrestricted,
 }
 
-/// What of the fair class has run on a CPU (`rq->cpu_runtime`, `cpu_epoch`, `cpu_epoch_next`).
+/// Time that fair tasks ran on a CPU (`rq->cpu_runtime`, `cpu_epoch`, `cpu_epoch_next`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuEpoch {
     /// In ns, halved each epoch.
     pub runtime: u64,
     /// Number of the epoch.
     pub epoch: u64,
-    /// Its end, in jiffies.
+    /// End of the epoch, in jiffies.
     pub next: u64,
 }
 
-/// What of a process has run on a CPU (`struct sched_cache_time`).
+/// Time that threads of a process ran on a CPU (`struct sched_cache_time`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheTime {
     /// In ns, halved each epoch.
@@ -177,9 +177,9 @@ impl CpuEpoch {
     }
 }
 
-/// How many threads of a process run, on average: a step of the difference, halved on LLCs of up to eleven CPUs, and
-/// by up to eight on larger ones. Rounding: towards what it was, so that a difference of one moves nothing.
-/// (`update_avg_scale`)
+/// The average number of running threads of a process, after one more sample: a step of the
+/// difference, halved on LLCs of up to eleven CPUs, and by up to eight on larger ones. Rounding:
+/// towards what it was, so that a difference of one moves nothing. (`update_avg_scale`)
 pub fn update_avg_scale(avg: u64, sample: u64, llc_size: u64) -> u64 {
     let divisor = (llc_size >> 2).clamp(2, 8) as i64;
     let step = sample.wrapping_sub(avg) as i64 / divisor;

@@ -32,7 +32,7 @@ pub struct HighAccount {
 }
 
 impl HighAccount {
-    /// Nobody is owed anything. `share`: in %, moved into 1 to 99.
+    /// An account in which neither side is owed time. `share`: in %, clamped to 1..=99.
     pub fn new(share: u32, turn: Span) -> HighAccount {
         HighAccount { share: share.clamp(1, 99), turn, owed: 0, fair_turn: false }
     }
@@ -73,7 +73,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What (fair, high) ran in `slots` of `ns`, both always wanting to.
+    /// Runs `slots` slots of `ns` in which both sides always want to run, and returns the times of
+    /// (fair, high).
     fn shares(share: u32, turn: Span, ns: impl Fn(u64) -> u64, slots: u64) -> (u64, u64) {
         let mut account = HighAccount::new(share, turn);
         let (mut fair, mut high) = (0, 0);

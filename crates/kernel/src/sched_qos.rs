@@ -37,7 +37,7 @@ pub enum QosError {
 /// A hint as `sched_setattr` takes it (`sched_qos_type`, `_value`, `_cookie`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedQosHint {
-    /// What it is about.
+    /// Kind of the hint.
     pub kind: SchedQosType,
     /// How much.
     pub value: i64,

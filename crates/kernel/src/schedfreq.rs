@@ -27,7 +27,8 @@ pub struct SchedCapacityReqs {
 }
 
 impl SchedCapacityReqs {
-    /// What it comes to with the margin. Rounding: down. Source: update_cpu_capacity_request, sum_capacity_reqs.
+    /// The requested capacity with the margin. Rounding: down. Source: update_cpu_capacity_request,
+    /// sum_capacity_reqs.
     pub fn total(&self) -> u64 {
         (self.cfs + self.rt) * CAPACITY_MARGIN / SCHED_CAPACITY_SCALE + self.dl
     }

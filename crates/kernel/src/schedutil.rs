@@ -19,7 +19,8 @@ use crate::units::{Capacity, Instant, KHz, Span, Util};
 /// The first step of the iowait boost.
 pub const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
 
-/// util plus a quarter: headroom to rise into. Rounding: down. Source: cpufreq.h:map_util_perf.
+/// Adds a quarter to `util`: headroom to rise into. Rounding: down. Source:
+/// cpufreq.h:map_util_perf.
 #[inline]
 pub const fn map_util_perf(util: Util) -> Util {
     Util(util.0.wrapping_add(util.0 >> 2))
@@ -161,7 +162,7 @@ pub fn sugov_hold_freq(
 pub struct IowaitBoost {
     /// The boost, of 1024.
     pub iowait_boost: u32,
-    /// It was raised since it was last applied.
+    /// True if the boost was raised since it was last applied.
     pub iowait_boost_pending: bool,
     /// Time of the CPU's last update; the governor sets it after [`IowaitBoost::sugov_iowait_boost`].
     pub last_update: Instant,

@@ -34,7 +34,7 @@ pub enum UclampId {
 }
 
 impl UclampId {
-    /// Both, in the kernel's order.
+    /// Both clamps, in the kernel's order.
     pub const ALL: [UclampId; 2] = [UclampId::Min, UclampId::Max];
 }
 
@@ -48,14 +48,14 @@ pub struct Uclamp {
 }
 
 impl Default for Uclamp {
-    /// No clamps: 0 and 1024.
+    /// The absence of clamps: 0 and 1024.
     fn default() -> Uclamp {
         Uclamp { min: Util(0), max: NONE_MAX }
     }
 }
 
 impl Uclamp {
-    /// One of the two.
+    /// The clamp of this `id`.
     pub const fn get(&self, id: UclampId) -> Util {
         match id {
             UclampId::Min => self.min,
@@ -64,7 +64,7 @@ impl Uclamp {
     }
 }
 
-/// What restricts a task's request.
+/// The limits that restrict a task's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UclampLimits {
     /// The effective clamps of its cgroup ([`cpu_util_update_eff`]); `None` in the root group and
@@ -75,7 +75,7 @@ pub struct UclampLimits {
 }
 
 impl Default for UclampLimits {
-    /// Root group, system limits at 1024 as a kernel starts.
+    /// The limits of the root group, with system limits at 1024 as a kernel starts.
     fn default() -> UclampLimits {
         UclampLimits { group: None, system: Uclamp { min: NONE_MAX, max: NONE_MAX } }
     }
@@ -112,7 +112,7 @@ pub fn cpu_util_update_eff(request: Uclamp, parent: Option<Uclamp>) -> Uclamp {
 /// A task's clamps while it is counted on a runqueue (`p->uclamp[]`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UclampTask {
-    /// What was requested (`p->uclamp_req[]`).
+    /// The requested clamps (`p->uclamp_req[]`).
     pub request: Uclamp,
     /// The effective values it is counted with.
     effective: Uclamp,
@@ -152,7 +152,7 @@ pub struct UclampRq {
 }
 
 impl Default for UclampRq {
-    /// Empty, with the default number of buckets.
+    /// An empty runqueue with the default number of buckets.
     fn default() -> UclampRq {
         UclampRq::new(UCLAMP_BUCKETS_DEFAULT)
     }
@@ -178,7 +178,7 @@ impl UclampRq {
         self.value[id as usize]
     }
 
-    /// Both clamps in force.
+    /// The two clamps in force.
     pub const fn clamps(&self) -> Uclamp {
         Uclamp { min: self.value[0], max: self.value[1] }
     }
@@ -226,12 +226,13 @@ impl UclampRq {
         self.idle = false;
     }
 
-    /// Source: sched.h:uclamp_bucket_id.
+    /// The index of the bucket that `value` belongs to. Source: sched.h:uclamp_bucket_id.
     fn bucket_id(&self, value: Util) -> usize {
         ((value.0.min(1024) as u32 / self.bucket_delta) as usize).min(self.nr_buckets - 1)
     }
 
-    /// Source: core.c:uclamp_rq_inc_id.
+    /// Counts a task with clamp `value` into its bucket and raises the value in force. Source:
+    /// core.c:uclamp_rq_inc_id.
     fn inc_id(&mut self, id: UclampId, value: Util) {
         let bucket_id = self.bucket_id(value);
         if self.idle {
@@ -247,7 +248,8 @@ impl UclampRq {
         *current = value.max(*current);
     }
 
-    /// Source: core.c:uclamp_rq_dec_id.
+    /// Takes a task with clamp `value` out of its bucket; the value in force falls if that was the
+    /// last one. Source: core.c:uclamp_rq_dec_id.
     fn dec_id(&mut self, id: UclampId, value: Util) {
         let bucket_id = self.bucket_id(value);
         let bucket = &mut self.buckets[id as usize][bucket_id];

@@ -68,7 +68,7 @@ pub struct TaskId(pub u32);
 pub struct GroupId(pub u32);
 
 impl CpuId {
-    /// This CPU as an index into a per-CPU table.
+    /// Returns this CPU as an index into a per-CPU table.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -78,7 +78,7 @@ impl CpuId {
 impl GroupId {
     /// The group that all others are in.
     pub const ROOT: GroupId = GroupId(0);
-    /// This group as an index into a per-group table.
+    /// Returns this group as an index into a per-group table.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -86,7 +86,7 @@ impl GroupId {
 }
 
 impl TaskId {
-    /// This task as an index into a per-task table.
+    /// Returns this task as an index into a per-task table.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -94,12 +94,12 @@ impl TaskId {
 }
 
 impl Instant {
-    /// Time since `earlier`; 0 if that is later.
+    /// The time since `earlier`; 0 if `earlier` is later.
     #[inline]
     pub const fn since(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
-    /// This instant in ms, for reports only.
+    /// Returns this instant in ms, for reports only.
     #[expect(clippy::float_arithmetic, reason = "for reports only")]
     #[inline]
     pub fn as_ms(self) -> f64 {
@@ -118,7 +118,7 @@ impl Span {
     pub const fn from_ms(ms: u64) -> Span {
         Span(ms * 1_000_000)
     }
-    /// This span in ms, for reports only.
+    /// Returns this span in ms, for reports only.
     #[expect(clippy::float_arithmetic, reason = "for reports only")]
     #[inline]
     pub fn as_ms(self) -> f64 {
@@ -155,7 +155,7 @@ macro_rules! additive {
             fn sub(self, o: $t) -> $t { $t(self.0 - o.0) }
         }
         impl $t {
-            /// Difference, 0 where it would be negative (the kernel's `lsub_positive`).
+            /// The difference, 0 where it would be negative (the kernel's `lsub_positive`).
             #[inline]
             pub const fn saturating_sub(self, o: $t) -> $t { $t(self.0.saturating_sub(o.0)) }
         }

@@ -110,10 +110,10 @@ pub fn util_est_update(
 pub struct Running {
     /// How long it ran at its last accounting (`se.delta_exec`), in ns.
     pub delta_exec: u64,
-    /// Its `rampup_multiplier`; 1 without sched-qos.
+    /// The task's `rampup_multiplier`; 1 without sched-qos.
     pub rampup_multiplier: u32,
-    /// Its `util_avg`, and that at its last sample (`util_avg_dequeued`): only a util that has
-    /// risen counts. `None`: any does.
+    /// The task's `util_avg` now and at its last sample (`util_avg_dequeued`): only a util that has
+    /// risen counts. `None`: any util counts.
     pub risen: Option<(Util, Util)>,
 }
 

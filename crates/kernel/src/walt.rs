@@ -34,22 +34,22 @@ pub enum WindowStats {
     Max,
     /// The larger of the last one and the mean.
     MaxRecentAvg,
-    /// Their mean.
+    /// The mean of the windows.
     Avg,
 }
 
-/// What happens to a task.
+/// An event of a task, at which its windows are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEvent {
-    /// It leaves the CPU.
+    /// The task leaves the CPU.
     PutPrev,
-    /// It gets the CPU.
+    /// The task gets the CPU.
     PickNext,
-    /// It wakes.
+    /// The task wakes.
     Wake,
-    /// It goes to another CPU.
+    /// The task goes to another CPU.
     Migrate,
-    /// It runs on.
+    /// The task runs on.
     Update,
 }
 
@@ -73,13 +73,13 @@ pub struct Walt {
 pub struct Ravg {
     /// Up to when its time is accounted for; `None`: it has not started.
     pub mark_start: Option<Instant>,
-    /// Its demand in the window under way.
+    /// The task's demand in the window under way.
     pub sum: u64,
-    /// What it is expected to need in a window.
+    /// The demand expected of the task in a window.
     pub demand: u64,
     /// The latest samples, the youngest first.
     pub sum_history: [u64; RAVG_HIST_SIZE],
-    /// What it added to its CPU's sum in the window under way …
+    /// Busy time that the task added to its CPU's sum in the window under way …
     pub curr_window: u64,
     /// … and in the one before.
     pub prev_window: u64,
@@ -99,20 +99,20 @@ pub struct WaltRq {
 /// An update of a task on a runqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// What happens.
+    /// The event.
     pub event: TaskEvent,
-    /// When.
+    /// Time of the event.
     pub wallclock: Instant,
-    /// It is the one that has the CPU (`p == rq->curr`).
+    /// True if the task has the CPU (`p == rq->curr`).
     pub is_curr: bool,
-    /// It counts; the idle task does not.
+    /// True if the task counts; the idle task does not.
     pub counts: bool,
     /// `capacity_curr_of`: what the CPU gives at its frequency.
     pub capacity_curr: Capacity,
 }
 
 impl Update {
-    /// What `delta` ns on this CPU are on the biggest one at its highest frequency. Rounding: down.
+    /// Scales `delta` ns on this CPU to the biggest one at its highest frequency. Rounding: down.
     /// Source: walt.c:scale_exec_time.
     const fn scale_exec_time(&self, delta: u64) -> u64 {
         delta.wrapping_mul(self.capacity_curr.0) >> 10
@@ -170,7 +170,8 @@ impl Walt {
         }
     }
 
-    /// Source: walt.c:update_task_demand, account_busy_for_task_demand.
+    /// Adds to the task's demand, and to its history at the end of a window. Source:
+    /// walt.c:update_task_demand, account_busy_for_task_demand.
     fn update_task_demand(&self, p: &mut Ravg, update: &Update, span: &Span) {
         let waited = matches!(update.event, TaskEvent::PickNext | TaskEvent::Migrate);
         let slept = update.event == TaskEvent::Wake;
@@ -211,7 +212,8 @@ impl Walt {
         };
     }
 
-    /// Source: walt.c:update_cpu_busy_time, account_busy_for_cpu_time.
+    /// Adds busy time to the windows of the task and its CPU, and shifts them at the end of a
+    /// window. Source: walt.c:update_cpu_busy_time, account_busy_for_cpu_time.
     fn update_cpu_busy_time(&self, p: &mut Ravg, rq: &mut WaltRq, update: &Update, span: &Span) {
         if span.new_window {
             let last = span.full == 0;
@@ -238,14 +240,16 @@ impl Walt {
         rq.curr_runnable_sum += after;
     }
 
-    /// What busy time in a window is of 1024. Rounding: down. Source: sched.h:cpu_util, cpu_util_freq.
+    /// The utilisation, of 1024, that `sum` ns of busy time in a window are. Rounding: down.
+    /// Source: sched.h:cpu_util, cpu_util_freq.
     pub const fn util(&self, sum: u64) -> Util {
         Util(sum * SCHED_CAPACITY_SCALE / self.window)
     }
 }
 
 impl WaltRq {
-    /// Source: walt.c:update_window_start.
+    /// Moves the window's start forward by the whole windows that have passed. Source:
+    /// walt.c:update_window_start.
     fn update_window_start(&mut self, window: u64, wallclock: Instant) {
         let passed = wallclock.0.saturating_sub(self.window_start.0);
         self.window_start.0 += passed - passed % window;

@@ -73,8 +73,8 @@ impl LoadWeight {
         LoadWeight { scaled: 3 << SCALE_SHIFT, inv_weight: 1_431_655_765 }
     }
 
-    /// Any weight with its fixed-point bits, as group entities have (`update_load_set`); its inverse
-    /// is rounded down. Source: fair.c:__update_inv_weight.
+    /// A load of any weight, with its fixed-point bits, as group entities have (`update_load_set`);
+    /// its inverse is rounded down. Source: fair.c:__update_inv_weight.
     pub const fn of_scaled(scaled: u64) -> LoadWeight {
         let inv_weight = match scale_load_down(scaled) {
             0 => u32::MAX,
@@ -94,7 +94,7 @@ impl LoadWeight {
         self.scaled
     }
 
-    /// How far virtual time moves while this weight runs `delta_ns`.
+    /// The distance that virtual time moves while this weight runs `delta_ns`.
     ///
     /// Rounding: down; in 7.2 the product wraps at 64 bits, before it loses low bits of the
     /// inverse instead. A weight of 0, which the kernel would divide by, counts as the least.

@@ -59,7 +59,7 @@ pub fn ablation(preset: &str, set: &[(String, Value)]) -> Result<Ablation, Input
 /// Settings that say who decides, not what a patch changes.
 const NO_SWITCH: [&str; 2] = ["governor", "placement"];
 
-/// What the built-in policy of the same kernel and settings is called.
+/// The name of the built-in policy of the same kernel and settings, if there is one.
 fn name_of(policy: &Policy) -> Option<String> {
     let known = library::policies();
     let same = known.iter().filter_map(|entry| Policy::load(entry.name).ok());

@@ -1,4 +1,5 @@
-//! What could a user change? Many candidates at few start phases, then fewer at more: successive halving.
+//! Search for changes that help: many candidates at few start phases, then fewer at more:
+//! successive halving.
 //!
 //! ```text
 //! round 1   every candidate      2 phases           half the length, if the metric is the same there
@@ -37,7 +38,7 @@ const PAIRED: usize = 5;
 /// The least simulations that are of any use.
 pub const MIN_BUDGET: u32 = 60;
 
-/// What is wanted.
+/// A request for advice.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The experiment as it is, under one policy.
@@ -52,7 +53,8 @@ pub struct Wanted {
     pub budget: u32,
 }
 
-/// What a user can change about `wanted`, and what it brings. `progress` hears how many simulations are done.
+/// Searches for what a user can change about `wanted`, and what it brings. `progress` is told how
+/// many simulations are done.
 ///
 /// The metric, unless it is given: the figure of what the experiment is about ([`Subject`]).
 ///
@@ -133,8 +135,8 @@ pub fn advised_on(
     }
 }
 
-/// What an [`Advice`] measures. Beside a job's figure also what one takes: where others are slowed, all CPUs together may
-/// take no more although each job does.
+/// The metrics that an [`Advice`] measures. Beside a job's figure also the energy of a job: where
+/// others are slowed, all CPUs together may take no more although each job does.
 fn metrics(metric: &Metric, probe: &RunResult) -> Vec<Metric> {
     let whose = metric.name.rsplit_once('.').map(|(whose, _)| whose);
     let job = probe.jobs.iter().find(|job| Some(job.name.as_str()) == whose);
@@ -193,7 +195,8 @@ fn metric_of(wanted: &Wanted, e: &Experiment) -> Metric {
     own.unwrap_or_else(|| of(whose.or(first)))
 }
 
-/// Half the length, if the metric is the same there within a quarter.
+/// The length of the first rounds' runs: half of the request's, if the metric is the same there
+/// within a quarter.
 fn short_length(base: &Experiment, metric: &Metric, value: Option<f64>) -> Result<Span, RunError> {
     let half = Experiment { duration: Span(base.duration.0 / 2), ..base.clone() };
     let probe = crate::run(&Simulator, &half, Options::default(), None)?.result;
@@ -203,7 +206,7 @@ fn short_length(base: &Experiment, metric: &Metric, value: Option<f64>) -> Resul
     Ok(if same { half.duration } else { base.duration })
 }
 
-/// Every two of `best`, the best first, that do not change the same thing.
+/// Lists every two of `best`, the best first, that do not change the same thing.
 fn pairs(best: &[Steps]) -> Vec<Steps> {
     let key = |step: &Step| match step {
         Step::Workload(change) => (change.of.clone(), change.key.clone()),
@@ -232,7 +235,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// One candidate and the baseline in each round, behind two looks at the experiment.
+    /// The least budget: two looks at the experiment, then a candidate and the baseline in each
+    /// round.
     fn least(phases: u32) -> u32 {
         2 + 2 * (2 + phases.div_ceil(2).max(2) + phases)
     }

@@ -43,14 +43,15 @@ pub struct Asked {
     pub cpus: Option<Vec<CpuId>>,
     /// CPUs that they are kept from.
     pub housekeeping: Vec<CpuId>,
-    /// What was measured to interrupt.
+    /// Measurements of interference.
     pub interference: Vec<Measured>,
     /// For what is drawn.
     pub seed: u64,
 }
 
 impl Asked {
-    /// Under the default policy, EDF or else DM, on all CPUs, without a margin beside the plan's own.
+    /// A request for the default policy, EDF or else DM, on all CPUs, without a margin beside the
+    /// plan's own.
     pub fn new() -> Asked {
         Asked {
             policy: "mainline".into(),
@@ -107,7 +108,8 @@ pub fn plan_tried(
     }))
 }
 
-/// What would make a plan that is not guaranteed one that is: other governors, kernels, schedulers, as far as trying them tells.
+/// Tries what would make a plan that is not guaranteed one that is: other governors, kernels,
+/// schedulers, as far as trying them tells.
 ///
 /// Errors: as [`plan_tried`]'s.
 pub fn instead(
@@ -178,7 +180,7 @@ fn one(
     Ok(Tried { rules, plan, promise, instead: Vec::new(), assumes })
 }
 
-/// What a plan supposes of its tasks beside that.
+/// The assumptions about tasks of unknown length that a plan trusts.
 fn assumed_of(plan: &Plan) -> Vec<String> {
     let names = |cpu: CpuId| {
         let own = plan.tasks.iter().filter(|t| t.cpu == cpu && !t.wanted);
@@ -193,7 +195,7 @@ fn assumed_of(plan: &Plan) -> Vec<String> {
     trusted.collect()
 }
 
-/// What a proof supposes of the machine.
+/// The assumptions of a proof about the machine.
 fn assumes(m: &Machine, asked: &Asked) -> Vec<String> {
     let us = |span: Span| format!("{:.1}", span.0 as f64 / 1000.0);
     let mut all = vec![
@@ -237,7 +239,7 @@ fn assumes(m: &Machine, asked: &Asked) -> Vec<String> {
     all
 }
 
-/// What is tried: `workload` as the simulator runs it.
+/// The experiment that tries a plan: `workload` as the simulator runs it.
 fn experiment(
     platform: &Arc<Platform>,
     workload: Arc<Workload>,
@@ -311,7 +313,8 @@ fn machine(e: &Experiment, asked: &Asked) -> Result<Machine, InputError> {
     })
 }
 
-/// Two hyperperiods of what is to be guaranteed and of the kernel's own second, in which it throttles and serves; at most [`LONGEST`].
+/// The length of a trial: two hyperperiods of what is to be guaranteed and of the kernel's own
+/// second, in which it throttles and serves; at most [`LONGEST`].
 fn length(needs: &Needs) -> Span {
     let gcd = |mut a: u64, mut b: u64| {
         while b > 0 {
@@ -392,7 +395,7 @@ pub struct Attempt {
     pub length: Span,
 }
 
-/// One run of a plan.
+/// Runs a plan once.
 ///
 /// Errors: the backend's, but for a reservation that it refuses.
 pub fn trial(
@@ -431,7 +434,8 @@ pub fn trial(
     Ok(trial)
 }
 
-/// What a plan is run with: what was asked for, and the lowest frequencies that it needs.
+/// The settings that a plan is run with: those asked for, and the floors of frequency that it
+/// needs.
 pub fn set_of(plan: &Plan, asked: &Asked) -> Vec<(String, Value)> {
     let floor = |(cpu, freq): &(CpuId, KHz)| {
         (format!("scaling_min_freq.policy{}", cpu.0), Value::Int(freq.0 as i64))

@@ -25,7 +25,7 @@ use risetime_sim::cause::{CAUSES, Cause, Causes, Known};
 use risetime_trace::RunError;
 use std::collections::BTreeMap;
 
-/// What is to be explained, and for how much.
+/// A request for an explanation, and its budget.
 #[derive(Clone, Copy, Debug)]
 pub struct Why<'a> {
     /// The task, without its number the first of its instances, or of [`Why::over`] a job's name; `None`: the workload's
@@ -118,7 +118,7 @@ struct Question<'a> {
     /// Where it lies in the task's program.
     stretch: Stretch,
     causes: Vec<Cause>,
-    /// What only saves time, and what its absence saves.
+    /// Causes that only save time (a lower clamp), with what the absence of each alone saves.
     helps: Vec<(Cause, f64)>,
     /// A job's name, if its jobs are asked about.
     job: Option<String>,
@@ -242,7 +242,7 @@ impl<'a> Question<'a> {
         Ok(())
     }
 
-    /// What is lost, or how long it takes, without the causes whose bits are set.
+    /// The debt, or the time that the pieces take, without the causes whose bits are set.
     fn without(&self, set: usize) -> Result<f64, RunError> {
         Ok(match &self.pieces {
             None => self.burst_without(set)?.unwrap_or(self.burst).debt_ms,
@@ -250,7 +250,7 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Which task this is, where many have the name that was asked for.
+    /// The note on which task is explained, where many have the name that was asked for.
     fn instance(&self) -> Option<String> {
         let name = self.instances_of.as_ref()?;
         let all = self.result.tasks.iter().filter(|t| group_name(&t.comm) == name);
@@ -261,7 +261,7 @@ impl<'a> Question<'a> {
         ))
     }
 
-    /// How long a run without some causes is, about.
+    /// The length of a run without some causes, roughly.
     fn length(&self) -> Span {
         match self.pieces {
             None => (ns(2.0 * self.burst.t1_ms - self.burst.t0_ms) + SLACK)
@@ -283,8 +283,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// How long the chosen pieces take in the mean without the causes whose bits are set, and how many of them never
-    /// come: they count as they are in the real run.
+    /// The mean time of the chosen pieces without the causes whose bits are set, and the number of
+    /// those that never come: they count as they are in the real run.
     fn pieces_without(&self, set: usize, chosen: &[Piece]) -> Result<(f64, usize), RunError> {
         let options = Options { pieces: Some(pieces(&self.job, self.task)), ..Options::default() };
         let backend = Counterfactual { without: self.absent(set), task: Some(self.task) };
@@ -345,7 +345,7 @@ impl<'a> Question<'a> {
         Ok(tasks.iter().find(same).and_then(|t| t.looked_for))
     }
 
-    /// What a reader should know of simulations in which the burst was not gone through.
+    /// The notes on simulations in which the burst was not gone through.
     fn notes(&self, found: &[Option<Burst>]) -> Vec<String> {
         let (all, whole) = (found.len(), self.burst.ended_by != EndedBy::RunEnd);
         let missing = found.iter().filter(|b| b.is_none()).count();
@@ -391,8 +391,8 @@ fn pieces(job: &Option<String>, task: TaskId) -> Pieces {
     job.clone().map_or(Pieces::Activations(task), Pieces::Jobs)
 }
 
-/// Which of all pieces, ascending.
-/// `jobs`: they are jobs, and by number those of this instance.
+/// Chooses pieces, ascending. `jobs`: the pieces are jobs, and a number means that of this
+/// instance.
 fn choose(
     all: &[(Piece, f64)],
     over: Over,
@@ -452,7 +452,8 @@ fn forked(experiment: &Experiment, name: &str, jobs: bool) -> Result<TaskId, Run
     found.map(|t| t.task).ok_or_else(|| no_such_task(experiment, name, jobs))
 }
 
-/// There is no task of that name, nor (`jobs`: could have been meant, too) a job.
+/// The error that there is no task of that name, nor a job (`jobs`: one could have been meant,
+/// too).
 fn no_such_task(experiment: &Experiment, name: &str, jobs: bool) -> RunError {
     let workload = &experiment.workload;
     let is_job = workload.jobs.iter().any(|job| job.name == name);

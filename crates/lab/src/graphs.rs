@@ -27,10 +27,10 @@ use std::time::{Duration, Instant};
 /// Solves one of several problems within an effort.
 type Solver<'a, E> = &'a mut dyn FnMut(&[Problem], Objective, Effort<'_>) -> Result<Answer, E>;
 
-/// What is asked for.
+/// A request to optimise graphs.
 #[derive(Clone, Debug)]
 pub struct Graphs {
-    /// What is best.
+    /// The objective.
     pub objective: Objective,
     /// Budgets are so many % of what nodes take at most; `None`: 105, or the first of more with which none is late.
     pub factor_percent: Option<u64>,
@@ -56,7 +56,7 @@ pub struct Answer {
 pub struct Optimised {
     /// The program whose answer it is; one of them, where there is none.
     pub problem: Problem,
-    /// What was found.
+    /// The deployment found.
     pub found: Option<Found>,
     /// How the search for it ended.
     pub ended: Ended,
@@ -143,7 +143,8 @@ pub fn optimised<E: From<RunError>>(
     last.ok_or_else(none)
 }
 
-/// Of all programs that there are for `problem`, those of a stock kernel first.
+/// Solves the programs that there are for `problem`, that of a stock kernel first, until one has an
+/// answer.
 fn searched<E>(
     problem: &Problem,
     asked: &Graphs,
@@ -257,7 +258,7 @@ fn count(all: &mut Ran, p: &Problem, job: &risetime_analysis::Jobs) {
     }
 }
 
-/// Two hyperperiods, a second at least, at most [`LONGEST`].
+/// The length of a trial: two hyperperiods, a second at least, at most [`LONGEST`].
 fn length(p: &Problem) -> Span {
     let gcd = |mut a: u64, mut b: u64| {
         while b > 0 {

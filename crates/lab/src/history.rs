@@ -47,13 +47,13 @@ const SIMULATED: [KernelRev; 9] = [
 
 /// A release to run under.
 pub struct Kernel<'b> {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
-    /// Its generation.
+    /// Generation of the kernel.
     pub rev: KernelRev,
     /// How it was built.
     pub build: Build,
-    /// It, booted; `None`: only simulated.
+    /// The booted kernel; `None`: only simulated.
     pub backend: Option<&'b (dyn Backend + Sync)>,
 }
 
@@ -92,10 +92,10 @@ fn experiment(request: &Request, rev: KernelRev) -> Result<Experiment, InputErro
     all.pop().ok_or_else(|| InputError::new(&request.workload, "there is nothing to run"))
 }
 
-/// What is asked of each release.
+/// The questions to each release.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// Whose times are told.
+    /// Task whose times are figures.
     pub task: String,
     /// The figures; empty: those of [`risetime_analysis::history::figures`].
     pub metrics: Vec<Metric>,
@@ -146,7 +146,7 @@ pub fn history(
     })
 }
 
-/// Both sides' runs, and what was noted of the kernel's.
+/// Runs both sides, and returns what was noted of the kernel's runs.
 #[expect(clippy::type_complexity, reason = "two sides and what is said of them")]
 fn both(
     request: &Request,

@@ -43,7 +43,7 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// What `backend` does, kept in `directory`, which is made if it is not there.
+    /// A backend whose results are kept in `directory`, which is made if it is not there.
     ///
     /// Errors: the directory cannot be made.
     pub fn new(
@@ -121,7 +121,7 @@ fn to_bytes(trace: &Memory, notes: &[String], identity: &str) -> io::Result<Vec<
     out.finish()
 }
 
-/// What a gzip of text holds.
+/// Unpacks a gzip of text.
 ///
 /// Errors: it is damaged, or longer than [`MAX_BYTES`].
 fn unpacked(bytes: &[u8]) -> io::Result<String> {

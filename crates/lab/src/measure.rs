@@ -28,7 +28,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// So many start phases, with the util that is.
+    /// A grid of so many start phases, with the start util as it is.
     pub fn of_phases(phases: u32) -> Grid {
         Grid { phases, start_utils: Vec::new() }
     }
@@ -60,8 +60,8 @@ fn started(e: &Experiment, at: &StartState) -> Experiment {
     e
 }
 
-/// Each experiment from start phases 0 to `phases` − 1, counted in its own ticks: the metrics of each run.
-/// `progress` hears how many runs are done.
+/// Measures each experiment from start phases 0 to `phases` − 1, counted in its own ticks: the
+/// metrics of each run. `progress` is told how many runs are done.
 ///
 /// Errors: a metric that a run does not have; the backend's. The first in the order of the experiments.
 pub fn measure(
@@ -74,7 +74,7 @@ pub fn measure(
     measure_from(backend, experiments, &Grid::of_phases(phases), metrics, progress)
 }
 
-/// Each experiment from every start state of the grid, as [`measure`].
+/// Measures each experiment from every start state of the grid, as [`measure`] does.
 ///
 /// Errors: as there.
 pub fn measure_from(
@@ -87,7 +87,8 @@ pub fn measure_from(
     measure_each(backend, experiments, grid, metrics, progress).map_err(|(_, e)| e)
 }
 
-/// The same. Errors: with the place of the experiment in which each was found.
+/// Measures like [`measure_from`]. Errors: with the place of the experiment in which each was
+/// found.
 pub(crate) fn measure_each(
     backend: &dyn Backend,
     experiments: &[Experiment],

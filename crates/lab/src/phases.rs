@@ -12,12 +12,12 @@ use risetime_model::Experiment;
 use risetime_trace::{Backend, RunError};
 use std::sync::Mutex;
 
-/// Start phase `k` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
+/// The start phase `k` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
 pub(crate) fn phase_span(tick: Span, k: u32) -> Span {
     Span(u64::from(k) * tick.0 * 7618 / 1000)
 }
 
-/// Start phases `0..n` for ticks of `tick`.
+/// Iterates over the start phases `0..n` for ticks of `tick`.
 pub fn phase_spans(tick: Span, n: u32) -> impl Iterator<Item = Span> {
     (0..n).map(move |k| phase_span(tick, k))
 }

@@ -167,7 +167,7 @@ impl Request {
         policies()?.into_iter().map(experiment).collect()
     }
 
-    /// How many ms of the start are left out, if any are.
+    /// The number of ms of the start that are left out, if any are.
     fn skipped(&self, duration: Span) -> Result<Option<i64>, InputError> {
         let Some(ms) = self.skip_ms.filter(|ms| *ms > 0) else { return Ok(None) };
         if ms >= duration.0.div_ceil(1_000_000) {
@@ -219,22 +219,22 @@ fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy
     }
 }
 
-/// Are the CPUs that `workload`, read from `source` (a name or a file), speaks of there?
+/// Checks that the CPUs that `workload`, read from `source` (a name or a file), names are there.
 ///
 /// Errors: as [`Workload::bind`]'s, whose place is `source`, which is what the person gave.
 pub fn check_fit(workload: &Workload, source: &str, platform: &Platform) -> Result<(), InputError> {
     workload.bind(platform).map(|_| ()).map_err(|e| placed(e, workload, source))
 }
 
-/// Can the simulator run `workload`, read from `source`, on any machine?
+/// Checks that the simulator can run `workload`, read from `source`, on any machine.
 ///
 /// Errors: as [`risetime_sim::supported`]'s, at `source`.
 pub fn check_supported(workload: &Workload, source: &str) -> Result<(), InputError> {
     risetime_sim::supported(workload).map_err(|e| placed(e, workload, source))
 }
 
-/// What of `e`, whose workload was read from `source`, is allowed and likely meant otherwise: numbers of another unit,
-/// and what the machine can never do.
+/// Lists what in `e`, whose workload was read from `source`, is allowed and likely meant otherwise:
+/// numbers of another unit, and what the machine can never do.
 pub fn doubts(e: &Experiment, source: &str) -> Vec<InputError> {
     let workload = workload_doubts(&e.workload, source, Some(&e.platform));
     [e.platform.doubts.clone(), workload, policy_doubts(&e.policy, &e.platform)].concat()
@@ -247,7 +247,7 @@ pub fn workload_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec
     w.doubts.iter().cloned().chain(slow).chain(apart).collect()
 }
 
-/// What else of a workload somebody may want to know who has it checked: reservations that do not suffice.
+/// Lists the tasks of a workload whose reservations do not suffice.
 pub fn reservation_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
     w.too_little_runtime(on).into_iter().map(|e| placed(e, w, source)).collect()
 }
@@ -284,8 +284,8 @@ fn placed(e: InputError, workload: &Workload, source: &str) -> InputError {
     }
 }
 
-/// What only a run of `request` finds: a reservation that the
-/// machine cannot give, more forks than there may be. Others are not run for it.
+/// Runs the start of `request` to find what only a run finds: a reservation that the machine cannot
+/// give, more forks than there may be. Requests without either are not run.
 ///
 /// Errors: the simulator's.
 pub fn rehearse(request: &Request) -> Result<(), RunError> {

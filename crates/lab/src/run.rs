@@ -33,8 +33,8 @@ pub fn run(
     Ok(done(experiment, analyzer, outcome))
 }
 
-/// The same for somebody who waits for this one run: the analysis, and `also`, are on a core of their own, if there is
-/// one. `lists` hears of each burst and change of CPU.
+/// Runs like [`run`] for a caller who waits for this one run: the analysis, and `also`, are on a
+/// core of their own, if there is one. `lists` receives each burst and change of CPU.
 ///
 /// Errors: the backend's.
 pub fn run_beside(
@@ -54,7 +54,7 @@ pub fn run_beside(
     Ok(done(experiment, analyzer, outcome))
 }
 
-/// As [`run`], with somebody who hears of each burst and change of CPU.
+/// Runs like [`run`]; `lists` receives each burst and change of CPU.
 pub(crate) fn run_listing(
     backend: &dyn Backend,
     experiment: &Experiment,
@@ -69,8 +69,8 @@ pub(crate) fn run_listing(
 /// Simulations that were made both ways so far in this process (setting `short_ways` is 0), and the events that were the same.
 static BOTH_WAYS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// How many simulations were made with all short ways of the simulator and with none, and how many events were held against
-/// each other: all were the same, or the run would have failed.
+/// The number of simulations that were made with all short ways of the simulator and with none, and
+/// of events that were held against each other: all were the same, or the run would have failed.
 pub fn both_ways() -> (u64, u64) {
     let [runs, events] = BOTH_WAYS.each_ref().map(|n| n.load(Ordering::Relaxed));
     (runs, events)

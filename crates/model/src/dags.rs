@@ -57,9 +57,9 @@ const MAX_CPU: u64 = 1023;
 /// periods, names of their own, every device declared. That its CPUs exist is settled where a platform is at hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dags {
-    /// What it is called.
+    /// Name of the set.
     pub name: String,
-    /// What does functions in a CPU's place.
+    /// Devices, which run functions in a CPU's place.
     pub devices: Vec<Device>,
     /// The graphs.
     pub dags: Vec<Dag>,
@@ -68,7 +68,7 @@ pub struct Dags {
 /// An accelerator: serves one request after the other, first come, first served, none of them interrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// What it is called.
+    /// Name of the device.
     pub name: String,
     /// Taken all the time, where some node is on it.
     pub idle: MicroWatts,
@@ -81,7 +81,7 @@ pub struct Device {
 /// A graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dag {
-    /// What it is called.
+    /// Name of the graph.
     pub name: String,
     /// Where the file says so.
     pub at: String,
@@ -89,14 +89,14 @@ pub struct Dag {
     pub period_us: u64,
     /// From an activation to the end of the last node, in µs; at most the period.
     pub deadline_us: u64,
-    /// Its nodes in the order of the file.
+    /// The graph's nodes, in the order of the file.
     pub nodes: Vec<Node>,
 }
 
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it is called; no other node of the file is called so.
+    /// Name of the node, unique in the file.
     pub name: String,
     /// Where the file says so.
     pub at: String,
@@ -304,7 +304,8 @@ impl Dag {
         of.map(|i| self.nodes[i].name.as_str()).collect()
     }
 
-    /// Its nodes, each behind all that it waits for; those that could go next in the order of the file. `None`: there is a circle.
+    /// The graph's nodes, each behind all that it waits for; those that could go next in the order
+    /// of the file. `None`: there is a circle.
     pub fn order(&self) -> Option<Vec<usize>> {
         let mut order = Vec::new();
         let mut done = vec![false; self.nodes.len()];

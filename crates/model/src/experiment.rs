@@ -33,7 +33,7 @@ pub fn micros(phase: Span) -> String {
     format!("{whole}.{rest:03}").trim_end_matches('0').to_string()
 }
 
-/// What [`micros`] writes; `None`: something else.
+/// Parses what [`micros`] writes; `None`: `text` is something else.
 pub fn parse_micros(text: &str) -> Option<Span> {
     let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -45,7 +45,7 @@ pub fn parse_micros(text: &str) -> Option<Span> {
 }
 
 impl Experiment {
-    /// From a start phase later by `by`, and as long from there on.
+    /// Returns the experiment with its start phase later by `by`, and as long from there on.
     pub fn later(&self, by: Span) -> Experiment {
         Experiment { phase: self.phase + by, duration: self.duration + by, ..self.clone() }
     }
@@ -84,7 +84,8 @@ impl Experiment {
         Ok(run)
     }
 
-    /// What a reader of the results should know, whoever runs it.
+    /// The notes that a reader of the results should see, whichever backend runs the experiment:
+    /// keys without effect, and that `NI_RANDOM` is off.
     pub fn notes(&self) -> Vec<String> {
         let ignored = &self.workload.without_effect;
         let ignored = ignored.iter().map(|key| format!("without effect: {key}"));

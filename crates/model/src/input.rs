@@ -40,7 +40,7 @@ pub(crate) fn check_size(len: usize, limit: usize, shown: &str) -> Result<(), In
     Ok(())
 }
 
-/// What the system says of an I/O error, without Rust's "(os error 13)".
+/// The system's own words for an I/O error, without Rust's "(os error 13)".
 fn system_words(e: &std::io::Error) -> String {
     let text = e.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
@@ -78,7 +78,7 @@ pub(crate) fn place(file: &str, text: &str, offset: usize) -> String {
     format!("{file}:{line}:{column}")
 }
 
-/// Line and column of a byte of `text`, from 1.
+/// Converts a byte offset of `text` to line and column, from 1.
 pub(crate) fn line_column(text: &str, offset: usize) -> (u32, u32) {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {

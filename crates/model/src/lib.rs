@@ -39,9 +39,9 @@ pub use workload::Workload;
 pub struct InputError {
     /// File (or built-in) and place in it: `my.json:12:7`, `my.toml: domain 2: opp 3`.
     pub place: String,
-    /// What is wrong: lower case, found and wanted.
+    /// The fault: lower case, found and wanted.
     pub what: String,
-    /// What to do about it, if more can be said than `what` says.
+    /// Advice on what to do about the fault, if more can be said than `what` says.
     pub hint: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl InputError {
     pub fn new(place: impl Into<String>, what: impl Into<String>) -> InputError {
         InputError { place: place.into(), what: what.into(), hint: None }
     }
-    /// This error with a hint.
+    /// Adds a hint to the error.
     pub fn hint(mut self, hint: impl Into<String>) -> InputError {
         self.hint = Some(hint.into());
         self

@@ -1,9 +1,9 @@
-//! What is built into the binary, so that names work from any directory.
+//! Files that are built into the binary, so that names work from any directory.
 
 /// A built-in file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name: what `--platform`, `--policy` or the workload argument says.
+    /// Name of the entry: what `--platform`, `--policy` or the workload argument says.
     pub name: &'static str,
     /// One line for a reader, from the file itself.
     pub about: String,

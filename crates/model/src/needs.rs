@@ -42,20 +42,20 @@ const MAX_US: u64 = 1 << 22;
 /// A file of needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// What it is called.
+    /// Name of the needs.
     pub name: String,
-    /// Its tasks.
+    /// The tasks and their needs.
     pub tasks: Vec<Need>,
 }
 
 /// What a task needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What it is called.
+    /// Name of the task.
     pub name: String,
     /// Where the file says so.
     pub at: String,
-    /// What it says.
+    /// The task's needs.
     pub what: What,
     /// How much of its runtime is of which kind of work; the rest is plain.
     pub kinds: Vec<(String, Span)>,
@@ -65,10 +65,10 @@ pub struct Need {
     pub cpus: Option<Vec<CpuId>>,
 }
 
-/// What is known of a task.
+/// The known needs of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// All: at most `runtime` in each `period`, each time before `deadline`.
+    /// The whole of a task: at most `runtime` in each `period`, each time before `deadline`.
     Job {
         /// On a CPU of capacity 1024 at its highest frequency.
         runtime: Span,

@@ -1,5 +1,5 @@
-//! What goes out: files that appear whole or not at all, directories of a run's own, and nothing left of either, whoever ends
-//! the command.
+//! Output: files that appear whole or not at all, directories of a run's own; however the command
+//! ends, nothing is left of either.
 //!
 //! ```text
 //! .NAME.0f1e2d3c4b5a6978.part    what is being written beside its place, under a name that nobody can know before, made
@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 type End = Box<dyn FnOnce() + Send>;
 
-/// What is to be done should the command be ended now, in the order in which it came up.
+/// The clean-up to be done should the command be ended now, in the order in which it came up, with
+/// the next number.
 static ENDS: Mutex<(u64, Vec<(u64, End)>)> = Mutex::new((0, Vec::new()));
 static LISTENER: OnceLock<fn()> = OnceLock::new();
 static LISTENS: OnceLock<()> = OnceLock::new();
@@ -48,7 +49,8 @@ pub fn listen_with(listener: fn()) {
 pub struct AtEnd(u64);
 
 impl AtEnd {
-    /// Has `end` called then, before what was asked for earlier. It must not use this module.
+    /// Registers `end` to be called when the command is ended early, before what was registered
+    /// earlier. It must not use this module.
     pub fn new(end: impl FnOnce() + Send + 'static) -> AtEnd {
         LISTENS.get_or_init(|| LISTENER.get().into_iter().for_each(|listen| listen()));
         let (next, all) = &mut *ends();
@@ -77,7 +79,8 @@ impl Drop for AtEnd {
     }
 }
 
-/// Does what is to be done, the latest first. The caller ends the process: whoever has something here waits from now on.
+/// Runs all registered clean-up, the latest first. The caller ends the process: whoever has
+/// something registered waits from now on.
 pub fn end() {
     let mut held = ends();
     while let Some((_, end)) = held.1.pop() {
@@ -135,7 +138,7 @@ impl Scratch {
         Own::new(base, &prefix, "", make).map(Scratch)
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -261,7 +264,8 @@ mod tests {
         assert!(text(&dir.path().join("none/x"), "").is_err());
     }
 
-    /// Whoever is in another container has the same process numbers.
+    /// Leftovers are told by locks, not by process numbers, which another container may have as
+    /// well.
     #[test]
     fn what_is_in_use_is_no_leftover_and_what_nobody_holds_is_one() {
         let dir = scratch("leftovers");

@@ -48,20 +48,20 @@ pub struct Platform {
     /// Frequency domains, in the order of their lowest CPU numbers (a file may have them in
     /// any order).
     pub domains: Vec<Domain>,
-    /// Who shares cores, closer caches and nodes.
+    /// Which CPUs share cores, closer caches and nodes.
     pub topology: Topology,
     /// Thermal zones; empty: heat is nobody's concern.
     pub thermal: Vec<thermal::Zone>,
     /// Where each kind of figure comes from; at least `capacity` and `opp`.
     pub sources: BTreeMap<String, String>,
-    /// What is allowed and likely meant otherwise, each at its place: MHz for kHz.
+    /// Values that are allowed and likely meant otherwise, each at its place: MHz for kHz.
     pub doubts: Vec<InputError>,
 }
 
 /// One frequency domain = one cpufreq policy = one performance domain of the energy model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Its CPUs, ascending.
+    /// The domain's CPUs, ascending.
     pub cpus: Vec<CpuId>,
     /// Which last-level-cache cluster the CPUs belong to.
     pub cluster: u32,
@@ -120,7 +120,7 @@ impl Opp {
 /// A cpuidle state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleState {
-    /// Its name, as `/sys/.../cpuidle/stateN/name` would say.
+    /// The state's name, as `/sys/.../cpuidle/stateN/name` would say.
     pub name: String,
     /// Time to leave it.
     pub exit_latency: Span,
@@ -140,8 +140,8 @@ impl Domain {
     pub fn freq_boost(&self) -> KHz {
         self.opps.last().expect("validated: a domain has OPPs").freq
     }
-    /// How fast a CPU works at `freq`, as a fraction of 1024: capacity · freq / freq_max, unless the OPP (the next one
-    /// above, else the highest) says otherwise.
+    /// The speed of a CPU at `freq`, as a fraction of 1024: capacity · freq / freq_max, unless the
+    /// OPP (the next one above, else the highest) says otherwise.
     pub fn capacity_at(&self, freq: KHz) -> (Capacity, KHz, KHz) {
         let opp = self.opps.iter().find(|o| o.freq >= freq).or(self.opps.last());
         match opp.and_then(|o| o.capacity) {
@@ -154,7 +154,8 @@ impl Domain {
         let opp = self.opps.iter().find(|o| o.freq >= freq).or(self.opps.last());
         opp.map(|o| o.power).filter(|power| power.0 > 0)
     }
-    /// The same of a CPU that does the work of this number, 0 the plain one.
+    /// The power of a CPU at `freq` that does the work of this number (0: the plain one), like
+    /// [`Domain::busy_power`].
     pub fn power_of_work(&self, freq: KHz, work: usize) -> Option<MicroWatts> {
         let own = work.checked_sub(1).and_then(|i| self.work.get(i)).map(|w| &w.power);
         let at = self.opps.iter().position(|o| o.freq >= freq).unwrap_or(self.opps.len() - 1);
@@ -193,15 +194,15 @@ impl Platform {
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.domains.iter().take(1).flat_map(|d| &d.work).map(|w| w.kind.as_str())
     }
-    /// Number of CPUs.
+    /// Counts the CPUs.
     pub fn nr_cpus(&self) -> usize {
         self.domains.iter().map(|d| d.cpus.len()).sum()
     }
-    /// Index of the domain that holds `cpu`; `None` if there is no such CPU.
+    /// The index of the domain that holds `cpu`; `None` if there is no such CPU.
     pub fn domain_of(&self, cpu: CpuId) -> Option<usize> {
         self.domains.iter().position(|d| d.cpus.contains(&cpu))
     }
-    /// All CPUs, ascending.
+    /// Iterates over all CPUs, ascending.
     pub fn cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
         (0..self.nr_cpus() as u32).map(CpuId)
     }
@@ -213,7 +214,7 @@ impl Platform {
         }
         Platform { name: format!("{}+hz={hz}", self.name), hz, ..self }
     }
-    /// Length of a tick in ns (`TICK_NSEC`), rounded to nearest as the kernel does.
+    /// The length of a tick in ns (`TICK_NSEC`), rounded to nearest as the kernel does.
     pub fn tick(&self) -> Span {
         Span((1_000_000_000 + u64::from(self.hz) / 2) / u64::from(self.hz))
     }

@@ -36,7 +36,7 @@ pub struct Policy {
     pub places: BTreeMap<String, String>,
 }
 
-/// Of a release that is none of the built-in ones, `linux-6.10`, the one whose number is nearest, the older of two.
+/// Finds the built-in release nearest to one that is none of them, `linux-6.10`, the older of two.
 fn nearest_release<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     /// Releases of one major number: 5.19, 6.19.
     const OF_A_MAJOR: u64 = 20;
@@ -137,7 +137,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// This policy with a setting that its name does not speak of.
+    /// Returns this policy with a setting that its name does not speak of.
     #[must_use]
     pub fn set_for_all(mut self, key: &str, value: Value) -> Policy {
         self.places.remove(key);
@@ -145,13 +145,13 @@ impl Policy {
         self
     }
 
-    /// What an error about the setting `key` begins with: where the user's file says it, else the
-    /// policy's name.
+    /// The place with which an error about the setting `key` begins: where the user's file says it,
+    /// else the policy's name.
     pub fn place_of(&self, key: &str) -> &str {
         self.places.get(key).unwrap_or(&self.name)
     }
 
-    /// This policy with one setting changed, which its name then says.
+    /// Returns this policy with one setting changed, which its name then says.
     pub fn with(mut self, key: &str, value: Value) -> Policy {
         let mut name = String::new();
         for (i, part) in self.name.split('+').enumerate() {

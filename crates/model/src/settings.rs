@@ -23,15 +23,15 @@ pub enum Value {
 /// The description of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// Its name: the kernel's own where it has one, unit in the name.
+    /// The setting's name: the kernel's own where it has one, unit in the name.
     pub name: &'static str,
-    /// What it does, one sentence.
+    /// The effect, one sentence.
     pub doc: &'static str,
     /// Unit for the reader (`µs`, `of 1024`, `""`).
     pub unit: &'static str,
-    /// What values it takes.
+    /// Allowed values.
     pub range: Range,
-    /// Its value when nobody says anything.
+    /// Value when nobody says anything.
     pub default: Default,
     /// Where a real system has it.
     pub home: Home,
@@ -95,9 +95,9 @@ pub enum Neutral {
 pub enum Range {
     /// Whole numbers from the first to the second, both included.
     Int(i64, i64),
-    /// One of these names.
+    /// A choice from these names.
     OneOf(&'static [&'static str]),
-    /// One of these names, or a whole number from the first to the second.
+    /// A choice from these names, or a whole number from the first to the second.
     IntOr(i64, i64, &'static [&'static str]),
     /// Such a number, or several with the frequencies in kHz from which on they hold: `85 1000000:90 1700000:99`.
     ByFreq(i64, i64),
@@ -121,8 +121,8 @@ pub enum Default {
 #[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
 pub struct Settings(pub BTreeMap<String, Value>);
 
-/// What says in the settings of an experiment how many ms of the workload's start its figures leave out, of jobs, activations and
-/// wakeups.
+/// The setting of an experiment that says how many ms of the workload's start its figures leave
+/// out, of jobs, activations and wakeups.
 pub const SKIP_MS: &str = "skip_ms";
 
 impl Settings {
@@ -133,7 +133,8 @@ impl Settings {
             _ => None,
         }
     }
-    /// What `name` is set to by the frequency: from which on, in kHz, and what; the first from 0. Empty: it is not set.
+    /// The values of `name` by frequency: from which frequency on, in kHz, which value; the first
+    /// from 0. Empty: it is not set.
     pub fn by_freq(&self, name: &str) -> Vec<(u64, i64)> {
         match self.0.get(name) {
             Some(Value::Int(n)) => vec![(0, *n)],
@@ -168,7 +169,7 @@ pub struct Group {
     /// `("governor", "schedutil")`: available when setting `governor` is `schedutil`;
     /// `None`: always available.
     pub owner: Option<(&'static str, &'static str)>,
-    /// Its settings.
+    /// The group's settings.
     pub params: &'static [Param],
 }
 
@@ -204,7 +205,7 @@ impl Neutral {
 }
 
 impl Range {
-    /// For a reader: `1 to 100 %`, `copy, full`.
+    /// Describes the range for a reader: `1 to 100 %`, `copy, full`.
     fn words(self, unit: &str) -> String {
         let (numbers, names) = self.parts();
         let number = numbers.map(|(low, high)| format!("{low} to {high}{unit}"));
@@ -282,12 +283,12 @@ impl Group {
 }
 
 impl Catalogue {
-    /// Every parameter with the group it belongs to, in the order for a reader.
+    /// Iterates over every parameter with the group it belongs to, in the order for a reader.
     pub fn params(&self) -> impl Iterator<Item = (&Group, &'static Param)> {
         self.groups.iter().flat_map(|g| g.params.iter().map(move |p| (g, p)))
     }
 
-    /// Every setting of a run under `policy`, with its value: what the policy says, else the
+    /// Resolves every setting of a run under `policy` to its value: what the policy says, else the
     /// default; a [`Default::Derived`] value comes from `derive` (`None`: it stays unset).
     ///
     /// Errors, all at [`Policy::place_of`] the setting: a setting nobody knows; a setting of a governor (or
@@ -324,8 +325,8 @@ impl Catalogue {
         Ok(Settings(resolved))
     }
 
-    /// Why `key` cannot be set: it belongs to something that is not in use, or nobody knows
-    /// it.
+    /// Explains why `key` cannot be set: it belongs to something that is not in use, or nobody
+    /// knows it.
     fn unavailable(
         &self,
         key: &str,
@@ -357,7 +358,8 @@ impl Catalogue {
         InputError::new(policy.place_of(key), what).hint(hint)
     }
 
-    /// What the `kind` (governor, tracker) in use takes by a name of its own, with the ranges: for the end of a hint.
+    /// Lists the settings that the `kind` (governor, tracker) in use takes by a name of its own,
+    /// with the ranges: for the end of a hint.
     fn tunables(&self, kind: &str, resolved: &BTreeMap<String, Value>) -> String {
         let Some(Value::Name(used)) = resolved.get(kind) else { return String::new() };
         let of_it = |g: &&Group| g.owner == Some((kind, used.as_str()));
@@ -370,7 +372,7 @@ impl Catalogue {
 }
 
 impl Param {
-    /// What stands behind a number of it: " µs". "of 1024" is a scale, not a unit to count in.
+    /// The unit as it stands behind a number: " µs". "of 1024" is a scale, not a unit to count in.
     pub fn counted_in(&self) -> String {
         let counts = !self.unit.is_empty() && !self.unit.starts_with("of ");
         if counts { format!(" {}", self.unit) } else { String::new() }

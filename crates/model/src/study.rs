@@ -25,7 +25,7 @@ pub struct Study {
     pub about: String,
     /// The document, by its public name.
     pub source: String,
-    /// Its figures and tables, in the order of the document.
+    /// The study's figures and tables, in the order of the document.
     pub figures: Vec<Figure>,
 }
 
@@ -38,15 +38,16 @@ pub struct Figure {
     pub id: String,
     /// Where in the document: its heading there.
     pub place: String,
-    /// What it was run with and which start state was read from it, for a reader.
+    /// Setup of the figure for a reader: what it was run with, and which start state was read from
+    /// it.
     pub about: String,
     /// The experiment; `None`: arithmetic only.
     pub setup: Option<Setup>,
     /// Changed experiments that argue misses.
     pub instead: Vec<Instead>,
-    /// What was published.
+    /// Published lists of numbers.
     pub lists: Vec<List>,
-    /// What was published of several cases under several policies.
+    /// Published figures of several cases under several policies.
     pub table: Option<table::Table>,
     /// util_avg read off the drawn curve, (ms from t0, util): for the picture, not judged.
     pub drawn: Vec<(f64, f64)>,
@@ -58,7 +59,7 @@ pub struct Figure {
 pub struct Instead {
     /// Short name, unique in the figure.
     pub id: String,
-    /// What is changed, after the words "With …": for a reader.
+    /// The changes, after the words "With …": for a reader.
     pub about: String,
     /// The whole experiment.
     pub setup: Setup,
@@ -88,7 +89,7 @@ pub struct Setup {
 /// Rows of one quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
-    /// What was published.
+    /// The published quantity.
     pub quantity: Quantity,
     /// The CPU that it is about, or any of its frequency domain; `None`: not about one.
     pub cpu: Option<u32>,
@@ -146,14 +147,14 @@ impl std::fmt::Display for At {
 /// A number as it was printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decimal {
-    /// Its value.
+    /// The number itself.
     pub value: f64,
     /// Digits after the point.
     pub digits: u8,
 }
 
 impl Decimal {
-    /// What one step of the last digit is worth.
+    /// The worth of one step of the last digit.
     pub fn last_digit(&self) -> f64 {
         0.1f64.powi(i32::from(self.digits))
     }
@@ -172,7 +173,7 @@ pub enum Relation {
     Equal,
     /// "over 100 ms": that much or more, less the tolerance.
     AtLeast,
-    /// It holds if measured is at most published plus the tolerance.
+    /// The figure holds if measured is at most published plus the tolerance.
     AtMost,
 }
 
@@ -180,7 +181,7 @@ impl Relation {
     /// All of them.
     pub const ALL: [Relation; 3] = [Relation::Equal, Relation::AtLeast, Relation::AtMost];
 
-    /// What a study file calls it.
+    /// The relation's name in a study file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Relation::Equal => "equal",
@@ -209,7 +210,7 @@ impl Reading {
     /// All of them.
     pub const ALL: [Reading; 4] = [Reading::Letter, Reading::Patch, Reading::Margin, Reading::Both];
 
-    /// What a study file calls it.
+    /// The reading's name in a study file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reading::Letter => "letter",
@@ -220,7 +221,7 @@ impl Reading {
     }
 }
 
-/// What can be published and measured.
+/// A quantity that can be published and measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
     /// Time from util_avg ≥ the row's util to util_avg ≥ the next row's. The last row has none.
@@ -264,9 +265,11 @@ pub enum Quantity {
     SteadyUtil,
     /// How far their util_est is from their util_avg, at most, by policy.
     SteadyEst,
-    /// The former, from the range that the figure's policy's has at the same 16 dequeues.
+    /// The distance that [`Quantity::SteadyUtil`] is about, from the range that the figure's
+    /// policy's has at the same 16 dequeues.
     SteadyUtilOf16,
-    /// The latter, from the range that util_avg has at the 16 dequeues.
+    /// The distance that [`Quantity::SteadyEst`] is about, from the range that util_avg has at the
+    /// 16 dequeues.
     SteadyEstOf16,
     /// How many activations are steady, by policy.
     SteadyShare,
@@ -281,11 +284,11 @@ pub enum Quantity {
     GridFreq,
     /// Energy above the figure's policy's, median of the grid, by policy.
     GridEnergy,
-    /// What is left of a period when the task sleeps, above the figure's policy's: the median of all
-    /// activations, by policy.
+    /// The time left of a period when the task sleeps, above that of the figure's policy: the
+    /// median of all activations, by policy.
     Slack,
-    /// What is left of a period when the task sleeps, above the figure's policy's: the least of all
-    /// activations, by policy.
+    /// The time left of a period when the task sleeps, above that of the figure's policy: the least
+    /// of all activations, by policy.
     SlackLeast,
     /// util_avg of the first task, averaged over the second half of the run, by policy.
     TaskUtil,
@@ -293,7 +296,8 @@ pub enum Quantity {
     TaskUtilRange,
     /// util_avg of a CPU's fair tasks at a moment, by policy.
     CpuUtil,
-    /// What interrupts and tasks above the fair class leave of a CPU at a moment, as it is known to balancing, by policy.
+    /// The capacity that interrupts and tasks above the fair class leave of a CPU at a moment, as
+    /// balancing knows it, by policy.
     CpuCapacity,
     /// The largest less the smallest that it is in the second half of the run, by policy.
     CpuCapacityRange,
@@ -342,7 +346,7 @@ impl Quantity {
         Quantity::Figure,
     ];
 
-    /// What a study file calls it.
+    /// The quantity's name in a study file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Quantity::UtilResidency => "util_residency",
@@ -550,7 +554,7 @@ impl List {
 }
 
 impl Study {
-    /// Number of rows.
+    /// The number of rows and checks.
     pub fn len(&self) -> usize {
         let checks = |f: &Figure| f.table.as_ref().map_or(0, |t| t.checks.len());
         let rows = |f: &Figure| f.lists.iter().map(|l| l.rows.len()).sum::<usize>();

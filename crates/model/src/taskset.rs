@@ -25,20 +25,20 @@ use risetime_kernel::units::{CpuId, Span};
 /// given back by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSet {
-    /// What it is called.
+    /// Name of the set.
     pub name: String,
     /// In the order of the file.
     pub tasks: Vec<RtTask>,
-    /// What steps name by number.
+    /// Resources, which steps name by number.
     pub resources: Vec<Resource>,
-    /// What of the file has no effect here, for the reader.
+    /// Notes for the reader on what of the file has no effect here.
     pub notes: Vec<String>,
 }
 
 /// A task that comes again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RtTask {
-    /// What it is called.
+    /// Name of the task.
     pub name: String,
     /// Where its file says so; empty: it was drawn.
     pub at: String,
@@ -50,7 +50,7 @@ pub struct RtTask {
     pub offset: Span,
     /// What each job does.
     pub code: Vec<Step>,
-    /// Its server; `None`: what it needs, in each period.
+    /// The task's server; `None`: one of what the task needs, in each period.
     pub server: Option<Server>,
     /// Where it may run; `None`: everywhere.
     pub cpus: Option<Vec<CpuId>>,
@@ -87,9 +87,9 @@ pub enum Step {
 /// What tasks share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// What it is called.
+    /// Name of the resource.
     pub name: String,
-    /// What it is.
+    /// Kind of the resource.
     pub kind: ResourceKind,
 }
 
@@ -106,7 +106,7 @@ pub enum ResourceKind {
 const LEAST: Span = Span::from_us(2);
 
 impl RtTask {
-    /// What a job does at most, whatever kind of work it is.
+    /// The most that a job does: its work of every kind, and the time that passes by the clock.
     pub fn work(&self) -> Span {
         self.code.iter().fold(Span(0), |sum, step| match step {
             Step::Run(work, _) | Step::Time(work) => Span(sum.0.saturating_add(work.0)),
@@ -114,7 +114,7 @@ impl RtTask {
         })
     }
 
-    /// How much of that passes by the clock.
+    /// The part of [`RtTask::work`] that passes by the clock, whatever the CPU's speed.
     pub fn clock(&self) -> Span {
         self.code.iter().fold(Span(0), |sum, step| match step {
             Step::Time(time) => Span(sum.0.saturating_add(time.0)),
@@ -122,7 +122,8 @@ impl RtTask {
         })
     }
 
-    /// The same by kind, in the order in which kinds are first named; the plain one has no name.
+    /// Sums up the work of a job by kind, in the order in which kinds are first named; the plain
+    /// kind has no name.
     pub fn work_by_kind(&self) -> Vec<(Option<String>, Span)> {
         let mut all: Vec<(Option<String>, Span)> = Vec::new();
         for step in &self.code {
@@ -155,7 +156,8 @@ impl TaskSet {
         partsim::parse(text, file, tick)
     }
 
-    /// Which tasks have to be done before which: the one that gives a semaphore, and those that take it.
+    /// The order between tasks, as (before, after): the one that gives a semaphore, and those that
+    /// take it.
     pub fn edges(&self) -> Vec<(usize, usize)> {
         let mut edges = Vec::new();
         for (from, task) in self.tasks.iter().enumerate() {
@@ -175,8 +177,8 @@ impl TaskSet {
         edges
     }
 
-    /// What it needs, each task of it guaranteed. A deadline behind the end of the period counts as the end: the tests of a
-    /// plan know no others.
+    /// The needs of the set, with each task guaranteed. A deadline behind the end of the period
+    /// counts as the end: the tests of a plan know no others.
     pub fn needs(&self) -> Needs {
         let need = |t: &RtTask| Need {
             name: t.name.clone(),

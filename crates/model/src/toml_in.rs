@@ -46,8 +46,8 @@ impl<'a> Doc<'a> {
 }
 
 impl<'d> Table<'d> {
-    /// No key but these is there; any other is an error that lists them. To be asked first, so
-    /// that a mistyped key is not reported as a missing one.
+    /// Checks that no key but these is there; any other is an error that lists them. To be asked
+    /// first, so that a mistyped key is not reported as a missing one.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), InputError> {
         for key in self.map.keys() {
             let name: &str = key.get_ref();
@@ -72,7 +72,7 @@ impl<'d> Table<'d> {
         self.error_at(at, format!("`{key}` {}", what.as_ref()))
     }
 
-    /// Where `key` of this table is: `file:line:column`.
+    /// The place of `key` of this table: `file:line:column`.
     pub(crate) fn place_of(&self, key: &str) -> String {
         let at = self.map.get_key_value(key).map_or(self.at, |(key, _)| key.span().start);
         place(self.doc.file, self.doc.text, at)
@@ -98,7 +98,7 @@ impl<'d> Table<'d> {
         self.error_of(key, format!("is {}, wanted {wanted}", describe(found)))
     }
 
-    /// Text; `None` if the key is absent.
+    /// Reads a text; `None` if the key is absent.
     pub(crate) fn opt_str(&self, key: &'static str) -> Result<Option<&'d str>, InputError> {
         match self.get(key).map(Spanned::get_ref) {
             None => Ok(None),
@@ -107,7 +107,7 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// Text.
+    /// Reads a text; an error if the key is absent.
     pub(crate) fn str(&self, key: &'static str) -> Result<&'d str, InputError> {
         self.opt_str(key)?.ok_or_else(|| self.missing(key))
     }

@@ -100,7 +100,7 @@ pub struct Workload {
     /// `global.calibration: "CPUn"`: `run` means µs on that CPU at its top frequency.
     /// `None`: µs at capacity 1024 (or [`Workload::bind`] has rescaled them already).
     pub calibration: Option<CpuId>,
-    /// Its jobs, in the order of the tasks that begin them.
+    /// The workload's jobs, in the order of the tasks that begin them.
     pub jobs: Vec<JobSpec>,
     /// Jobs of which a power HAL is told, if there is one.
     pub sessions: Vec<HintSession>,
@@ -110,7 +110,7 @@ pub struct Workload {
     pub partitions: Vec<Vec<CpuId>>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
     pub without_effect: Vec<String>,
-    /// What is allowed and likely meant otherwise, each at its place: ms for µs.
+    /// Values that are allowed and likely meant otherwise, each at its place: ms for µs.
     pub doubts: Vec<InputError>,
     /// `file:line:column` of each task by its name, and of `global.calibration`, for what is said of them once the
     /// machine is known.
@@ -122,9 +122,9 @@ pub struct Workload {
 /// Jobs: pieces of work that are released, due and done, of one task or of a chain of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobSpec {
-    /// What reports call them: the task's name, or what `"job"` says.
+    /// Name in reports: the task's name, or what `"job"` says.
     pub name: String,
-    /// Its tasks by their places in [`Workload::tasks`], the one that begins first.
+    /// The job's tasks by their places in [`Workload::tasks`], the one that begins first.
     pub tasks: Vec<u32>,
     /// From a job's release; `None`: it is due with the timer that ends it.
     pub deadline: Option<Span>,
@@ -135,7 +135,7 @@ pub struct JobSpec {
 /// A hint session (Android's Dynamic Performance Framework): some tasks whose jobs should take so long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HintSession {
-    /// Whose durations are told: a place among [`Workload::jobs`].
+    /// Job whose durations are reported: a place among [`Workload::jobs`].
     pub job: u32,
     /// The tasks that are to be sped up: those of the job's chain, then others, by their places in [`Workload::tasks`].
     pub tasks: Vec<u32>,
@@ -162,7 +162,7 @@ impl Workload {
         }
     }
 
-    /// All groups by their numbers; the first one is the root, "".
+    /// Lists the paths of all groups by their numbers; the first one is the root, "".
     pub fn group_paths(&self) -> Vec<String> {
         let own = self.groups.iter().map(|g| g.path.clone());
         std::iter::once(String::new()).chain(own).collect()

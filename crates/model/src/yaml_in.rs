@@ -27,7 +27,7 @@ enum Value {
     Map(Vec<(String, Node)>),
 }
 
-/// What errors call the file.
+/// A parsed file, by the name that errors have for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Yaml<'a> {
     file: &'a str,
@@ -41,7 +41,7 @@ pub(crate) struct Map<'n> {
     entries: &'n [(String, Node)],
 }
 
-/// What is being built: a list, or a mapping with the key whose value comes next.
+/// A node that is being built: a list, or a mapping with the key whose value comes next.
 enum Open {
     List(Vec<Node>),
     Map(Vec<(String, Node)>, Option<String>),
@@ -169,7 +169,8 @@ impl Node {
 }
 
 impl<'n> Map<'n> {
-    /// No key but these; to be asked first, so that a mistyped key is not reported as a missing one.
+    /// Checks that there is no key but these; to be asked first, so that a mistyped key is not
+    /// reported as a missing one.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), InputError> {
         match self.entries.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             None => Ok(()),
@@ -219,7 +220,7 @@ impl<'n> Map<'n> {
         self.opt_str(key)?.ok_or_else(|| self.error(format!("`{key}` is missing")))
     }
 
-    /// The same; `None`: absent, or empty.
+    /// Reads a text; `None`: absent, or empty.
     pub(crate) fn opt_str(&self, key: &str) -> Result<Option<&'n str>, InputError> {
         match self.get(key) {
             None => Ok(None),
@@ -244,7 +245,7 @@ impl<'n> Map<'n> {
         }
     }
 
-    /// The same; an error where it is absent.
+    /// Reads a whole number from `min` to `max`; an error where it is absent.
     pub(crate) fn int(&self, key: &str, min: u64, max: u64) -> Result<u64, InputError> {
         self.opt_int(key, min, max)?.ok_or_else(|| self.error(format!("`{key}` is missing")))
     }

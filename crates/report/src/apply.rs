@@ -33,7 +33,7 @@ fn settings(steps: &Steps) -> impl Iterator<Item = (&str, String, Home)> {
     })
 }
 
-/// What is changed, in few words.
+/// Lists the changes in few words.
 pub(crate) fn words(steps: &Steps) -> String {
     let of_tasks = together(steps).into_iter().map(|(whose, key, value)| {
         let list = key == "cpus";
@@ -44,7 +44,7 @@ pub(crate) fn words(steps: &Steps) -> String {
     of_tasks.chain(of_all).collect::<Vec<_>>().join("; ")
 }
 
-/// What a shell takes, as root.
+/// Writes the changes as lines for a shell, run as root.
 pub(crate) fn lines(steps: &Steps) -> Vec<String> {
     let of_tasks = together(steps).into_iter().map(|(whose, key, value)| match whose[0] {
         path if path.starts_with('/') => of_group(path, key, &value),

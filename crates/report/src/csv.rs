@@ -32,7 +32,7 @@ const COLUMNS: [&str; 11] = [
     "value", "unit",
 ];
 
-/// What did these runs measure, one figure a row? Runs over start phases are told apart by
+/// Writes the figures of runs as CSV, one figure a row. Runs over start phases are told apart by
 /// `phase_us`; their medians are left to whoever reads the rows.
 ///
 /// Errors: those of `out` and of the lists.
@@ -50,7 +50,7 @@ pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>], set: &Set) -> io::Result
     Ok(())
 }
 
-/// What do these experiments measure, one value a row?
+/// Writes the measured values of compared experiments as CSV, one value a row.
 ///
 /// Errors: those of `out`.
 pub fn compare(out: &mut dyn Write, c: &Compared, set: &Set) -> io::Result<()> {
@@ -144,7 +144,7 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
     rows.flush()
 }
 
-/// Platform, workload and policy of a point: the same in CSV and JSON.
+/// The platform, workload and policy of a point: the same in CSV and JSON.
 pub(crate) fn point_names(s: &Sweep, p: &Point, set: &Set) -> [String; 3] {
     let varied = s.axes.iter().position(|axis| axis.name == "policy").map(|a| &p.at[a]);
     let policy = varied.unwrap_or(&p.measured.policy);
@@ -235,7 +235,7 @@ impl<'a> Rows<'a> {
         Rows { out, of, task: String::new(), failed: None }
     }
 
-    /// Everything is written.
+    /// Finishes the rows; an error that came up while writing is returned here.
     fn done(mut self) -> io::Result<()> {
         match self.failed {
             Some(e) => Err(e.into()),
@@ -421,7 +421,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// What a burst took, or (`of` is empty) the whole run.
+    /// Writes what a burst took, or (`of` is empty) the whole run.
     fn spent(&mut self, of: &str, s: &Spent) {
         self.figure(&format!("{of}running_time"), "", s.running_ms, "ms");
         self.figure(&format!("{of}wait"), "", s.wait_ms, "ms");

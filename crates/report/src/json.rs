@@ -51,7 +51,7 @@ use std::io::{self, Write};
 /// may come at any time.
 pub const SCHEMA: u32 = 2;
 
-/// What did these runs measure? All of it, for a program. Ends in a newline.
+/// Writes all figures of runs as JSON. Ends in a newline.
 ///
 /// Errors: those of `out` and of the lists.
 pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
@@ -61,8 +61,8 @@ pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
     })
 }
 
-/// What did each policy measure over its start phases? Every phase's run, and per policy a
-/// summary, by the name of the policy. Ends in a newline.
+/// Writes the runs of each start phase as JSON, and for each policy, by its name, a summary of its
+/// phases. Ends in a newline.
 ///
 /// Errors: those of `out` and of the lists.
 pub fn phases(
@@ -139,7 +139,7 @@ fn line(what: &str, task: TaskId, comm: &str, mut record: Value) -> String {
     record.to_string()
 }
 
-/// Does the simulator do what the kernel `release` did? The checks, for a program.
+/// Writes as JSON by which checks the simulator does what the kernel `release` did.
 pub fn verify(
     experiment: &str,
     release: &str,
@@ -154,7 +154,7 @@ pub fn verify(
     }))
 }
 
-/// Are the document's numbers right? Every row, for a program.
+/// Writes a reproduced study as JSON: every row with its verdict.
 pub fn study(study: &Reproduced) -> String {
     let (held, counted, _) = study.score();
     let rows: Vec<Value> = study
@@ -242,13 +242,13 @@ pub fn drawn(seed: u64, rows: &[(String, String, u64, usize, String)]) -> String
 /// An experiment that goes wrong, made smaller.
 #[derive(Clone, Copy, Debug)]
 pub struct Smaller<'a> {
-    /// What it was made from.
+    /// Name of the case that it was made from.
     pub name: &'a str,
     /// On what it goes wrong.
     pub platform: &'a str,
     /// `+key=value…`.
     pub settings: &'a str,
-    /// Its length.
+    /// Length of the run, in ms.
     pub ms: u64,
     /// rt-app JSON.
     pub workload: &'a str,
@@ -258,7 +258,7 @@ pub struct Smaller<'a> {
     pub done: bool,
 }
 
-/// What is left of an experiment that goes wrong, for a program.
+/// Writes the smallest experiment found that still goes wrong, as JSON.
 pub fn shrunk(s: &Smaller<'_>) -> String {
     print(&json!({
         "schema": SCHEMA, "name": s.name, "platform": s.platform, "settings": s.settings, "ms": s.ms,
@@ -274,7 +274,7 @@ fn check(c: &Check) -> Value {
     })
 }
 
-/// One experiment from several start phases, for a program.
+/// Writes a verified experiment from several start phases as JSON.
 pub fn verify_phases(experiment: &str, release: &str, mode: Mode, phased: &Phased) -> String {
     let ms = |s: Option<Span>| s.map(|s| round3(s.as_ms()));
     let phases: Vec<Value> = phased
@@ -484,7 +484,7 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
     })
 }
 
-/// Which figures are known to be weak.
+/// Lists which figures are known to be weak.
 fn cautions(all: &[Caution]) -> Value {
     let one = |c: &Caution| json!({"figure": c.figure, "typical": c.typical, "why": c.why});
     all.iter().map(one).collect()
@@ -544,7 +544,7 @@ fn in_unit(p: &Percentiles, unit: &str) -> Value {
     p.named().into_iter().map(|(name, x)| (format!("{name}_{unit}"), round3(x))).collect()
 }
 
-/// How long wakeups waited.
+/// Writes how long wakeups waited: percentiles and their number.
 fn waits(w: &Waits) -> Value {
     let mut record = w.took.as_ref().map_or(json!({}), percentiles);
     record["n"] = w.n.into();
@@ -758,7 +758,7 @@ impl Writer<'_> {
     }
 }
 
-/// Pretty-printed, but a short record without inner lists stays on its line.
+/// Prints JSON with indentation, but a short record without inner lists stays on its line.
 fn print(value: &Value) -> String {
     let mut out = String::new();
     nest(value, 0, &mut out);

@@ -13,7 +13,7 @@ mod words;
 
 /// A run, and what was listed while it went on, a line each in the format that is asked for.
 pub struct Told<'a> {
-    /// Its figures.
+    /// Figures of the run.
     pub run: &'a risetime_analysis::RunResult,
     /// Bursts and changes of CPU; `None`: nobody asked for them.
     pub listed: Option<Box<dyn Iterator<Item = std::io::Result<String>> + 'a>>,

@@ -7,7 +7,7 @@ use risetime_model::settings::SKIP_MS;
 use risetime_trace::Why;
 use std::collections::BTreeMap;
 
-/// Rounded to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
+/// Rounds to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
 pub(crate) fn round3(x: f64) -> f64 {
     (x * 1000.0).round() / 1000.0 + 0.0
 }
@@ -47,7 +47,7 @@ pub(crate) fn signed(x: f64) -> String {
     if text.starts_with('-') || text == "0.0" { text } else { format!("+{text}") }
 }
 
-/// The same of a difference, to three digits.
+/// Formats a difference with its sign, to three digits.
 pub(crate) fn signed3(x: f64) -> String {
     let text = digits3(x);
     match text.trim_start_matches(['0', '.', '-']).is_empty() {
@@ -66,19 +66,19 @@ pub(crate) fn mhz(freq: KHz) -> String {
     format!("{whole}.{rest:03}").trim_end_matches('0').to_string()
 }
 
-/// What a machine added to what is decided, and the seed from which it was drawn; `None`: nothing.
+/// The noise that a machine added, and the seed from which it was drawn; `None`: none.
 pub(crate) fn noise(settings: &Settings, seed: u64) -> Option<String> {
     let profile = settings.name("noise").filter(|profile| *profile != "off")?;
     Some(format!("noise {profile}, seed {seed}"))
 }
 
-/// That it was simulated, and with which noise.
+/// The words that say that a run was simulated, and with which noise.
 pub(crate) fn simulated(settings: &Settings, seed: u64) -> String {
     let noise = noise(settings, seed);
     noise.map_or_else(|| "simulated".into(), |noise| format!("simulated, {noise}"))
 }
 
-/// Where the trace came from, for a reader.
+/// Names the source of the trace for a reader.
 pub(crate) fn backend(r: &RunResult) -> String {
     match r.backend {
         "sim" => simulated(&r.settings, r.seed),
@@ -88,12 +88,12 @@ pub(crate) fn backend(r: &RunResult) -> String {
     }
 }
 
-/// What is left out of a run's start, in words.
+/// The words that say how much of a run's start is left out; `None`: nothing.
 pub(crate) fn skipped(settings: &Settings) -> Option<String> {
     settings.int(SKIP_MS).map(|ms| format!("without the first {ms} ms"))
 }
 
-/// In which state speed was lost, in words that need no kernel knowledge.
+/// Describes the state in which speed was lost, in words that need no kernel knowledge.
 pub(crate) fn lost_state(state: &str) -> String {
     match state {
         "waiting_for_cpu" => "another task had the CPU".into(),
@@ -123,7 +123,7 @@ pub(crate) fn lost_state(state: &str) -> String {
     }
 }
 
-/// Returns the reason of a migration, by its word, in words.
+/// Describes the reason for which a task changed its CPU.
 pub(crate) fn migration_reason(why: &str) -> String {
     match Why::ALL.iter().find(|known| known.as_str() == why) {
         Some(known) => known.told().into(),
@@ -132,17 +132,17 @@ pub(crate) fn migration_reason(why: &str) -> String {
     }
 }
 
-/// "≥ " where the run ended before the figure was complete.
+/// The mark "≥ " where the run ended before the figure was complete.
 pub(crate) fn bound(b: &Burst) -> &'static str {
     if b.ended_by == EndedBy::RunEnd { "≥ " } else { "" }
 }
 
-/// Time to full speed; `None` if the burst never had it.
+/// The time to full speed, in ms; `None` if the burst never had it.
 pub(crate) fn to_full_speed(b: &Burst) -> Option<f64> {
     (b.ended_by == EndedBy::FullSpeed).then_some(b.t1_ms - b.t0_ms)
 }
 
-/// When `level` was reached; `None`: never, or not asked.
+/// The time after which `level` was reached, in ms; `None`: never, or not asked.
 pub(crate) fn after(t: &TaskResult, level: Level) -> Option<f64> {
     t.reach.iter().find(|r| r.what == level).and_then(|r| r.after_ms)
 }

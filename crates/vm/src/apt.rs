@@ -17,7 +17,7 @@ pub(crate) struct Apt {
 }
 
 impl Apt {
-    /// For `arch`, with its files below `dir` (lists from before are used again). The suites
+    /// An apt for `arch`, with its files below `dir` (lists from before are used again). The suites
     /// are searched together.
     ///
     /// Errors: no apt here, no Debian mirror known, nothing can be written.
@@ -130,7 +130,7 @@ impl Apt {
     }
 }
 
-/// What a program prints, or its last words.
+/// Runs a program; returns what it prints, or its last words as the error.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = command

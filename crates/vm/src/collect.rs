@@ -234,7 +234,7 @@ fn thread<'a>(f: &Format, r: &Record<'a>, [pid, comm, prio]: [&str; 3]) -> Optio
     let prio = n(f, r, prio).unwrap_or(0);
     Some(Thread { pid: n(f, r, pid)? as i32, comm: text(f, r, comm)?, prio })
 }
-/// Up to 6.7 it is the larger one of two numbers.
+/// The util_est of a record; up to 6.7 it is the larger one of two numbers.
 fn util_est(f: &Format, r: &Record<'_>) -> Option<u64> {
     let est = (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64;
     Some(est.max(u(f, r, "ewma").unwrap_or(0)))
@@ -266,7 +266,7 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
         asked: n(f, r, "now").and_then(asked),
     })
 }
-/// What fair tasks have left there.
+/// The signals that fair tasks have left on a CPU.
 fn cfs_of(f: &Format, r: &Record<'_>) -> Option<CfsLeft> {
     let (util, runnable) = (u(f, r, "util")?, u(f, r, "runnable")?);
     Some(CfsLeft { util, runnable, position: position(f, r)? })
@@ -368,7 +368,8 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// By how much the trace's clock is ahead of CLOCK_MONOTONIC: marks in the trace say what that was just before.
+/// The time by which the trace's clock is ahead of CLOCK_MONOTONIC: marks in the trace say what
+/// that was just before.
 fn ahead_of_mono(events: &[(u64, u32, Raw<'_>)]) -> Option<i64> {
     let between = |(at, _, raw): &(u64, u32, Raw<'_>)| match raw {
         Raw::Mark(text) => {
@@ -380,7 +381,7 @@ fn ahead_of_mono(events: &[(u64, u32, Raw<'_>)]) -> Option<i64> {
     events.iter().filter_map(between).min()
 }
 
-/// What tasks noted of their jobs, by the trace's clock, which is `ahead` of CLOCK_MONOTONIC.
+/// Reads what tasks noted of their jobs, by the trace's clock, which is `ahead` of CLOCK_MONOTONIC.
 ///
 /// Errors: a section that is not understood.
 fn job_marks<'a>(answer: &Answer<'a>, ahead: i64) -> Result<Vec<(u64, u32, Raw<'a>)>, String> {
@@ -404,8 +405,8 @@ fn job_marks<'a>(answer: &Answer<'a>, ahead: i64) -> Result<Vec<(u64, u32, Raw<'
     Ok(found)
 }
 
-/// When each CPU balances next, as it was when the first of `pids` was created: the first look
-/// of each after that tells it before it changes it.
+/// The times at which each CPU balances next, as they were when the first of `pids` was created:
+/// the first look of each CPU after that tells them before it changes them.
 pub(crate) fn balance_memory(trace: &Trace<'_>, pids: &[i32]) -> Vec<BalanceMemory> {
     let created = created(trace, pids);
     let mut found: BTreeMap<u32, BalanceMemory> = BTreeMap::new();
@@ -438,13 +439,13 @@ pub(crate) fn period_memory(trace: &Trace<'_>) -> Vec<PeriodMemory> {
     found.into_values().collect()
 }
 
-/// When the first of `pids` is created.
+/// The time at which the first of `pids` is created.
 fn created(trace: &Trace<'_>, pids: &[i32]) -> u64 {
     let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { thread, new: true, .. } if pids.first() == Some(&thread.pid));
     trace.events.iter().find(first).map_or(trace.start, |e| e.0)
 }
 
-/// What `menu` remembers when the first of `pids` is created, of each CPU of which that is known.
+/// The memory of `menu` when the first of `pids` is created, of each CPU of which that is known.
 pub(crate) fn idle_memory(
     trace: &Trace<'_>,
     platform: &Platform,
@@ -522,7 +523,7 @@ pub(crate) fn pour(
     Collected { end: Instant(trace.end - trace.start), events: p.events }
 }
 
-/// Every frequency that a domain gets in the run, by its place.
+/// Lists every frequency that a domain gets in the run, by the domain's place.
 pub(crate) fn changes(trace: &Trace<'_>, platform: &Platform) -> Vec<VecDeque<(Instant, KHz)>> {
     let mut all = vec![VecDeque::new(); platform.domains.len()];
     for (at, _, raw) in trace.events.iter().filter(|e| e.0 >= trace.start) {
@@ -644,7 +645,7 @@ impl Pour<'_> {
         }
     }
 
-    /// Where everything stands at time 0.
+    /// Emits where everything stands at time 0.
     fn snapshot(&mut self) {
         for d in &self.platform.domains {
             let cpu = d.cpus[0];
@@ -735,7 +736,7 @@ impl Pour<'_> {
         task
     }
 
-    /// From what the kernel decides.
+    /// Passes on what the kernel tells of its decisions.
     fn told(&mut self, cpu: u32, told: &Told) {
         let Some(mut d) = self.decisions.take() else { return };
         // Every task has a deadline's fields: they mean something in that class.
@@ -885,7 +886,7 @@ impl Pour<'_> {
         }
     }
 
-    /// What takes speed from a task; `anew`: whatever that is.
+    /// Emits what takes speed from a task; `anew`: even if nothing does.
     fn tell_limits(&mut self, task: TaskId, anew: bool) {
         let Some(limits) = self.limits.get(task.index()) else { return };
         let (affinity, clamped) = limits.speed_limits(self.platform);

@@ -120,7 +120,7 @@ pub(crate) enum Told {
         next_timer_ns: Option<u64>,
         stop_tick: Option<bool>,
     },
-    /// What becomes of the tick behind a choice.
+    /// The fate of the tick behind a choice.
     Tick {
         stops: bool,
     },
@@ -223,7 +223,7 @@ fn entity(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
     Some(Told::Entity { pid, place: place(f, r, prefix)? })
 }
 
-/// That of a group; `None`: there is none at that level.
+/// Reads the place of a group's entity; `None`: there is none at that level.
 fn group_entity(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
     let css = n(f, r, &format!("{prefix}css")).filter(|css| *css > 0)? as u32;
     let cpu = n(f, r, &format!("{prefix}cpu"))? as u32;
@@ -254,7 +254,8 @@ fn place(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Place> {
     })
 }
 
-/// What is left of a deadline task's instance, whose fields' names begin with `prefix`.
+/// Reads the runtime left of a deadline task's instance, and the time until it is due; fields'
+/// names begin with `prefix`.
 fn deadline(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
     let n = |field| n(f, r, &format!("{prefix}{field}"));
     let pid = n("pid").filter(|pid| *pid > 0)? as i32;
@@ -306,7 +307,7 @@ fn look(f: &Format, r: &Record<'_>) -> Option<Told> {
     Some(Told::Look { cpu, level, idle: n(f, r, "idle")?, failed, due: due(f, r)? })
 }
 
-/// When a CPU balances next, as a probe shows it.
+/// Reads when a CPU balances next, as a probe shows it.
 pub(crate) fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
     let u = |field| n(f, r, field).map(|n| n as u64);
     let domains = [(u("l0")?, u("i0")?), (u("l1")?, u("i1")?)];
@@ -314,7 +315,7 @@ pub(crate) fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
     Some(Due { jiffies: now.or(u("ticked"))?, ticked: now.is_none(), next, domains })
 }
 
-/// What has been told so far, of what is not told at once.
+/// Decisions of which not everything has been told yet.
 #[derive(Debug)]
 pub(crate) struct Decisions {
     rev: KernelRev,
@@ -336,7 +337,7 @@ impl Decisions {
         self.early.remove(&pid).map(|place| Event::Entity { task, place })
     }
 
-    /// When the CPU balances next, as told with its capacity.
+    /// The event of when the CPU balances next, for kernels that tell it with the CPU's capacity.
     pub(crate) fn due(&self, cpu: u32, due: Due) -> Option<Event> {
         (!self.looks).then_some(due.event(cpu))
     }
@@ -363,7 +364,8 @@ impl Decisions {
         self.choosing.insert(cpu, select);
     }
 
-    /// What the kernel told on CPU `here`, to `emit`; `task` knows whose pid is which.
+    /// Turns what the kernel told on CPU `here` into events, to `emit`; `task` maps a pid to its
+    /// task.
     pub(crate) fn told(
         &mut self,
         here: u32,
@@ -461,8 +463,9 @@ impl Told {
     }
 }
 
-/// What a choice does not tell of itself: its timer is shown by the next choice on its CPU, whether the
-/// tick stops by what is done then, and what a governor asks for by its next look. `events`, from the last one back, each with its CPU.
+/// Fills in what a choice does not tell of itself: its timer is shown by the next choice on its
+/// CPU, whether the tick stops by what is done then, and what a governor asks for by its next look.
+/// `events`, from the last one back, each with its CPU.
 pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
     let mut timers: BTreeMap<u32, u64> = BTreeMap::new();
     let mut ticks: BTreeMap<u32, bool> = BTreeMap::new();
@@ -499,7 +502,7 @@ pub(crate) enum Choice<'a> {
     Told(&'a mut Told),
 }
 
-/// What of the state behind decisions this kernel does not tell, one line each.
+/// Lists what of the state behind decisions this kernel does not tell, one line each.
 pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> Vec<String> {
     const PROBES: &[(&str, &str)] = &[
         ("event sched/sched_waking", "who wakes a task"),

@@ -91,7 +91,8 @@ fn root(platform: &Platform) -> Result<Node, InputError> {
         .children(machine(gic_version(platform.nr_cpus()))))
 }
 
-/// Which interrupt controller a machine of so many CPUs needs; QEMU must be told the same.
+/// The version of the interrupt controller that a machine of so many CPUs needs; QEMU must be told
+/// the same.
 pub(crate) fn gic_version(cpus: usize) -> u32 {
     if cpus <= MAX_CPUS_GIC_V2 { 2 } else { 3 }
 }
@@ -168,7 +169,7 @@ fn dmips(platform: &Platform) -> Result<Vec<u32>, String> {
     platform.domains.iter().map(of).collect()
 }
 
-/// What the kernel makes of `capacity-dmips-mhz` (`raw`) in each domain.
+/// The capacities that the kernel makes of `capacity-dmips-mhz` (`raw`) in each domain.
 #[cfg(test)]
 fn capacities(platform: &Platform, raw: &[u32]) -> Vec<u64> {
     let product = |(d, raw): (&Domain, &u32)| u64::from(*raw) * d.freq_max().0;
@@ -340,7 +341,7 @@ fn clock(i: usize, d: &Domain) -> Node {
         .cell("clock-frequency", hertz(d.opps[0].freq) as u32)
 }
 
-/// What `virt` has besides CPUs and memory.
+/// The nodes that `virt` has besides CPUs and memory.
 fn machine(gic: u32) -> Vec<Node> {
     let (gic_kind, gic_banks) = match gic {
         2 => ("arm,cortex-a15-gic", [GIC_DISTRIBUTOR, GIC_V2_CPU]),

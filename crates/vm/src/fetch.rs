@@ -38,13 +38,13 @@ const MAX_IMAGE: u64 = 256 << 20;
 /// Where stock kernels are, newest first in most years.
 const KERNEL_SUITES: &[&str] =
     &["sid", "trixie-backports", "trixie", "bookworm-backports", "bookworm"];
-/// Whose QEMU is fetched: one suite, so that its libraries fit together.
+/// Debian suite of the QEMU that is fetched: one, so that its libraries fit together.
 const QEMU_SUITES: &[&str] = &["trixie"];
 /// How a compressed Image begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Free space that a fetch needs, in MB: packages and what is in them.
 const SPACE_MB: u64 = 800;
-/// What gets whatever is missing.
+/// The command that fetches whatever is missing.
 const SETUP: &str = "risetime vm setup";
 
 /// The user's cache.
@@ -54,7 +54,7 @@ pub struct Cache(PathBuf);
 /// What an Image tells of how it was built; `None`: it does not say (it is compressed, say).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
-    /// What its banner says of preemption: `PREEMPT`, `PREEMPT_DYNAMIC`, …; empty: nothing.
+    /// Preemption as the banner says it: `PREEMPT`, `PREEMPT_DYNAMIC`, …; empty: nothing.
     pub preemption: Option<String>,
     /// CONFIG_UCLAMP_TASK.
     pub uclamp: Option<bool>,
@@ -67,12 +67,12 @@ pub struct Build {
 pub struct Kernel {
     /// `uname -r`, or the path of a user's own.
     pub release: String,
-    /// Its Image; `modules/` beside it holds its modules.
+    /// The kernel's Image; `modules/` beside it holds its modules.
     pub image: PathBuf,
 }
 
 impl Cache {
-    /// Where the environment says.
+    /// The cache that the environment names.
     ///
     /// Errors: there is neither a cache directory nor a home.
     pub fn from_env() -> Result<Cache, RunError> {
@@ -95,12 +95,12 @@ impl Cache {
         Cache(dir.into())
     }
 
-    /// Where fingerprints of runs are kept.
+    /// The directory of the fingerprints of runs.
     pub(crate) fn boots(&self) -> PathBuf {
         self.0.join("boots")
     }
 
-    /// Where what kernels did is kept.
+    /// The directory of recorded runs of kernels.
     pub fn references(&self) -> PathBuf {
         self.0.join("references")
     }
@@ -365,7 +365,7 @@ fn packages(release: &str, there: impl Fn(&str) -> bool) -> Option<Vec<String>> 
     Some([image?].into_iter().chain(modules).collect())
 }
 
-/// Image and cpufreq modules out of unpacked packages.
+/// Moves the Image and the cpufreq modules out of unpacked packages.
 fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
     let mut files = Vec::new();
     walk(root, &mut files);
@@ -399,7 +399,7 @@ fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
     }
 }
 
-/// What `with` unpacks of `file`, which holds as much as a kernel may have.
+/// Unpacks `file` by the program `with`, up to what a kernel may have.
 fn decompress(with: &str, file: &Path) -> Result<Vec<u8>, String> {
     let mut command = Command::new(with);
     command.arg("-dc").arg(file).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -417,7 +417,7 @@ fn decompress(with: &str, file: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// All that `from` has.
+/// Reads all that `from` has.
 ///
 /// Errors: more than [`MAX_IMAGE`].
 fn bounded(from: Option<impl Read>) -> Result<Vec<u8>, String> {
@@ -474,7 +474,7 @@ fn is_image(bytes: &[u8]) -> bool {
     bytes.get(56..60) == Some(b"ARM\x64")
 }
 
-/// What a file that is no Image is, for a message.
+/// Names what a file is that is no Image, for a message.
 fn what_else(bytes: &[u8], packed: bool) -> &'static str {
     let at = |place: usize, is: &[u8]| bytes.get(place..).is_some_and(|rest| rest.starts_with(is));
     match () {
@@ -553,19 +553,19 @@ impl Kernel {
         self.release.starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// How it was built, as far as its Image says.
+    /// The build options of the kernel, as far as its Image says.
     pub fn build(&self) -> Build {
         self.text().map(|text| Build::of(&text)).unwrap_or_default()
     }
 
-    /// What is in its Image, unpacked.
+    /// The contents of the Image, unpacked.
     fn text(&self) -> Option<Vec<u8>> {
         let image = read_image(&self.image).ok()?;
         if image.starts_with(&GZIP) { decompress("gzip", &self.image).ok() } else { Some(image) }
     }
 
-    /// Its generation, as far as one is known here: by its release, else by what stands in the
-    /// Image; `None`: it does not say. One newer than the newest known counts as that.
+    /// The kernel's generation, as far as one is known here: by its release, else by what stands in
+    /// the Image; `None`: it does not say. One newer than the newest known counts as that one.
     pub fn rev(&self) -> Option<KernelRev> {
         let rev_in = |text: &str| KernelRev::of_release(text).map(KernelRev::known);
         rev_in(&self.release).or_else(|| {
@@ -576,7 +576,8 @@ impl Kernel {
 }
 
 impl Build {
-    /// By the texts in an Image: names of files that only an option brings, and the banner.
+    /// Reads build options from the texts in an Image: names of files that only an option brings,
+    /// and the banner.
     fn of(image: &[u8]) -> Build {
         let banner =
             banners(image).find(|b| KernelRev::of_release(b).is_some() && b.contains(" SMP"));
@@ -593,14 +594,15 @@ impl Build {
     }
 }
 
-/// Where `text` stands in `image`.
+/// Iterates over the places of `text` in `image`.
 fn find<'i>(image: &'i [u8], text: &'i [u8]) -> impl Iterator<Item = usize> + 'i {
     let first = text.first().copied().unwrap_or_default();
     let starts = image.iter().enumerate().filter(move |(_, b)| **b == first);
     starts.map(|(at, _)| at).filter(move |at| image[*at..].starts_with(text))
 }
 
-/// What follows each "Linux version " of an Image, up to the end of its text: the first may be of a format.
+/// Iterates over what follows each "Linux version " of an Image, up to the end of its text: the
+/// first may be of a format.
 fn banners(image: &[u8]) -> impl Iterator<Item = &str> {
     const BANNER: &[u8] = b"Linux version ";
     const LONGEST: usize = 512;
@@ -612,7 +614,7 @@ fn banners(image: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How long a file with this PE header must be: up to the end of its last section.
+/// The length that a file with this PE header must have: up to the end of its last section.
 fn efi_length(head: &[u8]) -> Option<u64> {
     let number = |at: usize, size: usize| {
         let bytes = head.get(at..at.checked_add(size)?)?;
@@ -630,7 +632,7 @@ fn efi_length(head: &[u8]) -> Option<u64> {
     (0..sections).filter_map(end).max()
 }
 
-/// What a QEMU says of its version.
+/// The version that a QEMU prints.
 fn version(command: &[OsString]) -> Option<(u32, u32)> {
     let text = output(Command::new(&command[0]).args(&command[1..]).arg("--version")).ok()?;
     version_in(&text)
@@ -667,7 +669,7 @@ fn unpacked_qemu(root: &Path) -> Option<Qemu> {
     Some(Qemu { command, version })
 }
 
-/// Free space where `dir` is or will be; `None`: nobody says.
+/// The free space where `dir` is or will be, in MB; `None`: unknown.
 fn free_mb(dir: &Path) -> Option<u64> {
     let there = dir.ancestors().find(|d| d.exists())?;
     let table = output(Command::new("df").arg("-Pk").arg(there)).ok()?;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// So often a run is tried until two agree.
 const TRIES: usize = 3;
 
-/// What is known of one kind of run.
+/// The fingerprint file of one kind of run.
 #[derive(Debug)]
 pub(crate) struct Guard(Option<PathBuf>);
 
@@ -32,7 +32,7 @@ pub(crate) struct Guarded {
 }
 
 impl Guard {
-    /// For runs made of `parts`, remembered in `dir`; `None`: nothing is remembered.
+    /// A guard for runs made of `parts`, remembered in `dir`; `None`: nothing is remembered.
     pub(crate) fn new(dir: Option<&Path>, parts: &[impl AsRef<[u8]>]) -> Guard {
         Guard(dir.map(|d| d.join(key(parts))))
     }
@@ -85,7 +85,8 @@ pub(crate) fn key(parts: &[impl AsRef<[u8]>]) -> String {
 mod tests {
     use super::*;
 
-    /// What comes of these answers one after the other, and how many were asked for.
+    /// Checks these answers one after the other; returns the answer, whether there is a note, and
+    /// how many runs were asked for.
     fn check(guard: &Guard, answers: &[&str]) -> (String, bool, usize) {
         let mut asked = 0;
         let done = guard.check(|| {

@@ -48,17 +48,17 @@ impl State {
     }
 }
 
-/// What is known of one kind of machine.
+/// Knowledge about one kind of machine.
 #[derive(Debug, Default)]
 enum Known {
-    /// It was never run.
+    /// The machine was never run.
     #[default]
     Nothing,
-    /// It was run once: it is worth being held when it is wanted again.
+    /// The machine was run once: it is worth being held when it is wanted again.
     Wanted,
-    /// Its state.
+    /// The held state of the machine.
     Held(Arc<State>),
-    /// It cannot be held, and why.
+    /// The machine cannot be held, for this reason.
     Lost(String),
 }
 
@@ -105,12 +105,12 @@ impl Held {
         self.resumed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many runs did.
+    /// The number of runs that went on from a held state.
     pub(crate) fn resumed(&self) -> usize {
         self.resumed.load(Ordering::Relaxed)
     }
 
-    /// What is known of the machine `key`; states that nobody has asked for lately are let go.
+    /// The entry of the machine `key`; states that were not asked for lately are let go.
     fn of(&self, key: &str) -> Arc<Mutex<Known>> {
         let mut all = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.iter().position(|(k, _)| k == key).map(|i| all.remove(i));
@@ -151,12 +151,12 @@ fn make(machine: &Machine<'_>) -> Result<State, BootError> {
 struct Control {
     out: UnixStream,
     lines: BufReader<UnixStream>,
-    /// What has come of a line.
+    /// Part of a line that has been read so far.
     line: String,
 }
 
 impl Control {
-    /// With the machine that runs in `dir`.
+    /// Connects to the control socket of the machine that runs in `dir`.
     fn open(dir: &Path) -> io::Result<Control> {
         // The name of a socket has 107 bytes at most, that of a directory 4095.
         let dir = std::fs::File::open(dir)?;

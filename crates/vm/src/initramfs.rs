@@ -28,7 +28,7 @@ pub(crate) enum Entry {
 pub(crate) struct Initramfs(BTreeMap<String, Entry>);
 
 impl Initramfs {
-    /// With the directories and the console that every init needs.
+    /// An archive with the directories and the console that every init needs.
     pub(crate) fn new() -> Initramfs {
         let mut fs = Initramfs::default();
         for dir in ["dev", "proc", "sys", "tmp"] {

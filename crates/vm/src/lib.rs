@@ -94,9 +94,9 @@ struct Prepared {
 const FORM: u32 = 2;
 
 impl Vm {
-    /// From what is in `cache`, with `kernel` if the user named one, the settings of the experiments to
-    /// come, and the agent that the
-    /// environment or the place of this program names.
+    /// Finds a machine from what is in `cache`, with `kernel` if the user named one, the settings
+    /// of the experiments to come, and the agent that the environment or the place of this program
+    /// names.
     ///
     /// Errors: what is missing, and the command that gets it.
     pub fn find(
@@ -124,12 +124,12 @@ impl Vm {
         ))
     }
 
-    /// The same with traces that tell from what the kernel decides ([`Vm::decisions`]).
+    /// Returns the machine with traces that tell from what the kernel decides ([`Vm::decisions`]).
     pub fn with_decisions(self) -> Vm {
         Vm { decisions: true, ..self }
     }
 
-    /// How many runs went on from the state of a machine that was held.
+    /// The number of runs that went on from the state of a machine that was held.
     pub fn resumed(&self) -> usize {
         self.held.resumed()
     }
@@ -283,7 +283,8 @@ impl Backend for Vm {
         "vm"
     }
 
-    /// By the bytes that go into the boot, and what the trace has from the experiment.
+    /// The fingerprint of a run: of the bytes that go into the boot, and of what the trace has from
+    /// the experiment.
     fn identity(&self, experiment: &Experiment) -> Result<Option<String>, RunError> {
         let e = experiment;
         let prepared = self.prepare(e)?;
@@ -443,7 +444,7 @@ fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Re
     }
 }
 
-/// What came of each group's quota, as its `cpu.stat` says.
+/// Reads how often each group used up its quota, from its `cpu.stat`.
 fn quotas(groups: &[TaskGroup], values: &BTreeMap<String, String>) -> Vec<Event> {
     let groups = (1..).map(GroupId).zip(groups);
     let told = groups.filter_map(|(group, of)| {
@@ -482,7 +483,7 @@ fn has_its_hz(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), R
 const OF_TASKS: [&str; 6] =
     ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK, plan::HIGHRES, SKIP_MS];
 
-/// Every setting as the kernel has it.
+/// Collects every setting as the kernel has it.
 fn settings(
     e: &Experiment,
     plan: &plan::Plan,
@@ -527,7 +528,7 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
     there.map(|(name, _)| Signal { name, origin: Origin::Recorded }).collect()
 }
 
-/// Which kernel ran, and what its HZ moves if the platform has another.
+/// The note on which kernel ran, and on what its HZ moves if the platform has another.
 fn ran(e: &Experiment, values: &BTreeMap<String, String>, hz: u32) -> String {
     let release = values.get("release").map_or("?", String::as_str);
     let said = format!(

@@ -32,7 +32,7 @@ pub(crate) struct Probed {
     pub(crate) cfs: Option<CfsLeft>,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
-    /// What it is told, where that was asked for.
+    /// Prediction that `menu` asked for, if the probe shows it.
     pub(crate) asked: Option<Asked>,
 }
 
@@ -116,7 +116,7 @@ impl Follower {
         (self.rq, self.idle_stamp) = (p.rq, p.idle_stamp);
     }
 
-    /// Its last task has left.
+    /// Notes that the CPU's last task has left.
     pub(crate) fn goes_idle(&mut self, at: u64) {
         self.idle_stamp = self.idle_stamp.map(|_| at);
     }
@@ -129,7 +129,7 @@ impl Follower {
         self.sleep = Some((state, at, None));
     }
 
-    /// It ends.
+    /// Notes that the sleep ends.
     pub(crate) fn leaves(&mut self, at: u64) {
         if let Some((_, _, until)) = &mut self.sleep {
             *until = Some(at);
@@ -161,7 +161,7 @@ impl Follower {
         }
     }
 
-    /// Where it stands at that time; `None`: not known.
+    /// The memory of `menu` at that time; `None`: not known.
     pub(crate) fn at(mut self, now: u64) -> Option<IdleMemory> {
         let (state, from, until) = self.select()?;
         let Some(IdleGovernor::Menu(menu)) = self.governor else { return None };

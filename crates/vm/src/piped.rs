@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// What is printed, and what the guest hears.
+    /// Converses with a guest; returns what is printed, and the lines that the guest hears.
     fn talk(first: &str, input: &str, piece: usize) -> (Result<String, Broken>, Vec<String>) {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let obey = |line: &str| match line {

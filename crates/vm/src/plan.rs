@@ -136,7 +136,7 @@ pub(crate) fn plan(
     Ok(Plan { job, settings })
 }
 
-/// What the guest's command line says of the experiment's settings, a blank before each.
+/// The part of the guest's command line that says the experiment's settings, a blank before each.
 pub(crate) fn command_line(e: &Experiment, catalogue: &Catalogue) -> String {
     let told = |p: &Param| match p.home {
         Home::Boot(parameter) if TOLD.contains(&parameter) => {
@@ -147,8 +147,9 @@ pub(crate) fn command_line(e: &Experiment, catalogue: &Catalogue) -> String {
     catalogue.params().filter_map(|(_, p)| told(p)).collect()
 }
 
-/// At each write the kernel refuses a runtime of real-time tasks above their period: where the period gets
-/// shorter than it is at boot, 1 s, the runtime goes first.
+/// Orders runtimes and periods so that no write is refused. The kernel refuses a runtime of
+/// real-time tasks above their period: where the period gets shorter than it is at boot, 1 s, the
+/// runtime goes first.
 fn runtime_before_period(set: &mut [(String, String)]) {
     let at = |name: &str| set.iter().position(|(path, _)| path.ends_with(name));
     let (period, runtime) = (at("/sched_rt_period_us"), at("/sched_rt_runtime_us"));
@@ -244,8 +245,8 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Why the guest cannot be given a setting that lives there, and with which value that is no matter;
-/// `None`: it can.
+/// The reason for which the guest cannot be given a setting with this home, and the value with
+/// which that is no matter; `None`: it can be given.
 fn refusal(home: Home) -> Option<(String, Neutral)> {
     match home {
         Home::Sysctl(_)
@@ -282,7 +283,7 @@ fn refused(e: &Experiment, name: &str, value: &Value, why: String) -> InputError
     InputError::new(setting(e, name, value), why).hint("leave it out, or run it with --backend sim")
 }
 
-/// What an error about a setting begins with.
+/// The place of an error about a setting.
 fn setting(e: &Experiment, name: &str, value: &Value) -> String {
     let said = || format!("setting {name}={value}");
     e.policy.places.get(name).cloned().unwrap_or_else(said)
@@ -316,18 +317,18 @@ fn files(e: &Experiment, catalogue: &Catalogue) -> Vec<(String, String)> {
     [system, fair, governor].concat()
 }
 
-/// cpufreq-dt, after the governor it is to start with.
+/// Lists the modules to load: cpufreq-dt, after the governor it is to start with.
 fn modules_for(governor: &str, present: &[String]) -> Vec<String> {
     let wanted = [format!("cpufreq_{governor}.ko"), "cpufreq-dt.ko".to_string()];
     wanted.iter().filter(|m| present.contains(m)).map(|m| format!("/modules/{m}")).collect()
 }
 
-/// Where what came of a group's quota is read back.
+/// The file from which a group's use of its quota is read back.
 pub(crate) fn quota_stat(group: &TaskGroup) -> Option<String> {
     group.quota.map(|_| format!("/sys/fs/cgroup{}/cpu.stat", group.path))
 }
 
-/// What is read back of any machine.
+/// Lists the files that are read back of any machine.
 fn reads(platform: &Platform) -> Vec<String> {
     let mut paths = vec![ENERGY_MODEL.to_string(), FEATURES.to_string()];
     for d in &platform.domains {
@@ -437,7 +438,8 @@ fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> T
     }
 }
 
-/// 0: the root. The workload was checked: it has every group that a task names.
+/// The number of the task group `path`; 0: the root. The workload was checked: it has every group
+/// that a task names.
 fn group_number(e: &Experiment, path: &str) -> u32 {
     e.workload.groups.iter().position(|g| g.path == path).map_or(0, |i| i as u32 + 1)
 }
@@ -465,7 +467,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// At creation.
+    /// The limits of a task at its creation.
     pub(crate) fn new(platform: &Platform, job: &Job, attr: &Attr) -> Limits {
         let boosts =
             job.set.iter().any(|(path, on)| *path == format!("{CPUFREQ}/boost") && on == "1");
@@ -482,7 +484,7 @@ impl Limits {
         l.take(attr);
         l
     }
-    /// After `attr` has been set.
+    /// Takes in `attr`, which has been set.
     pub(crate) fn take(&mut self, attr: &Attr) {
         if let Some(cpus) = &attr.cpus {
             self.cpus.clone_from(cpus);
@@ -493,7 +495,8 @@ impl Limits {
     pub(crate) fn max_speed(&self, platform: &Platform) -> Util {
         self.best(platform, self.uclamp_max, |domain, _| self.max_freq[domain])
     }
-    /// What its affinity leaves of that, and its affinity and `uclamp_max` together.
+    /// The highest speed that the task's affinity leaves, and its affinity and `uclamp_max`
+    /// together.
     pub(crate) fn speed_limits(&self, platform: &Platform) -> (Util, Util) {
         let highest = |_, d: &Domain| if self.boosts { d.freq_boost() } else { d.freq_max() };
         (

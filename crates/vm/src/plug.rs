@@ -32,7 +32,7 @@ pub(crate) struct Plug {
 }
 
 impl Plug {
-    /// For a trace with these steps; at first every CPU is online.
+    /// A plug for a trace with these steps; at first every CPU is online.
     pub(crate) fn new(steps: impl Iterator<Item = Step>) -> Plug {
         let highest = |s: Step| match s {
             Step::Enter { step, target, .. } => step.max(target),

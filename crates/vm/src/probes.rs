@@ -102,7 +102,8 @@ const UTIL_EST: [(&str, &str); 2] = [
 /// `need_resched` is set for whoever runs on a CPU.
 const RESCHED: &str = "t:rt/resched sched_set_need_resched_tp cpu=cpu tif=tif";
 
-/// The same where there is no tracepoint for it: it may be set already.
+/// `need_resched` by the function's entry, where there is no tracepoint for it: it may be set
+/// already.
 const RESCHED_CURR: &str =
     "f:rt/resched_curr resched_curr cpu=rq->cpu flags=rq->curr->thread_info.flags";
 
@@ -156,7 +157,7 @@ const TOLD: &str = " now=+{%tick_cpu_sched+tick_sched.idle_entrytime-%cpuidle_de
      event=+{clock_event_device.next_event}(+{%tick_cpu_device+tick_device.evtdev-%cpuidle_dev}($arg2)):s64 \
      stopped=+{%tick_cpu_sched+tick_sched.flags-%cpuidle_dev}($arg2):b1@1/64|+{%tick_cpu_sched+tick_sched.nohz_mode+4-%cpuidle_dev}($arg2):b1@1/32";
 
-/// What it chose, and the next timer if it asked for it.
+/// The state that `menu` chose, and the next timer if it asked for it.
 const CHOSEN: &str = "f:rt/menu_ret menu_select%return state=$retval:s32 stop=+0($arg3):u8 \
      told=+{%menu_devices+menu_device.next_timer_ns-%cpuidle_dev}($arg2):u64";
 
@@ -282,7 +283,7 @@ fn entity(prefix: &str, se: &str) -> String {
     )
 }
 
-/// What is left of a deadline task's instance.
+/// The arguments for the runtime left of a deadline task's instance, and its deadline.
 fn deadline(prefix: &str, task: &str) -> String {
     format!(" {prefix}runtime={task}->dl.runtime {prefix}due={task}->dl.deadline")
 }

@@ -43,7 +43,7 @@ pub(crate) const STATE: &str = "state";
 pub struct Qemu {
     /// Program and first arguments.
     pub command: Vec<OsString>,
-    /// What it says of itself.
+    /// The version that QEMU says of itself.
     pub version: (u32, u32),
 }
 
@@ -58,7 +58,7 @@ const QUIET: &str = "cryptomgr.notests=1 damon_stat.enabled=0 transparent_hugepa
 /// depends on where stacks are.
 const LIGHT: &str = "randomize_kstack_offset=off";
 
-/// What to boot.
+/// A machine to boot.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) qemu: &'a Qemu,
@@ -66,7 +66,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) device_tree: &'a [u8],
     pub(crate) initramfs: &'a [u8],
     pub(crate) cpus: usize,
-    /// What its command line says beyond what each one's does.
+    /// Command line of the kernel beyond what every machine's has.
     pub(crate) boot: &'a str,
     /// Virtual time of an instruction: 2^shift ns.
     pub(crate) shift: u32,
@@ -75,7 +75,8 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Everything that decides what a run gives, as bytes; the last is what it hears late.
+    /// Collects everything that decides what a run gives, as bytes; the last is what the agent
+    /// hears late.
     pub(crate) fn identity(&self) -> [Vec<u8>; 4] {
         use std::os::unix::fs::MetadataExt;
         let kernel =
@@ -320,7 +321,7 @@ fn mortal(command: &[OsString]) -> Command {
     c
 }
 
-/// What the machine is made of, apart from clocks and consoles.
+/// The arguments for the machine's parts, apart from clocks and consoles.
 fn hardware(machine: &Machine<'_>) -> Vec<OsString> {
     let cpus = machine.cpus.to_string();
     let memory = crate::dtb::MEMORY_MIB.to_string();
@@ -356,7 +357,7 @@ fn arguments(machine: &Machine<'_>) -> Vec<OsString> {
     all
 }
 
-/// What a course adds to the arguments.
+/// The arguments that a course adds.
 fn of_course(course: Course<'_>) -> Vec<OsString> {
     match course {
         Course::Whole => Vec::new(),

@@ -113,7 +113,7 @@ fn has_power(d: &Domain) -> bool {
     d.energy_model && d.opps.iter().all(|o| o.power.0 > 0)
 }
 
-/// Each domain's energy model, where the kernel shows one.
+/// Checks each domain's energy model, where the kernel shows one.
 fn energy_model(platform: &Platform, values: &Values) -> Result<(), String> {
     if !values.keys().any(|k| k.starts_with(&format!("{ENERGY_MODEL}/"))) {
         return Ok(());

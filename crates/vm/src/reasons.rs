@@ -37,7 +37,8 @@ const V6_14: KernelRev = KernelRev::new(6, 14);
 /// that carries it out has to be woken.
 const KTHREAD_NS: u64 = 2_000_000;
 
-/// What is told besides, as signals of the trace's header: `has` says whether a signal is in it.
+/// Lists the signals that are recomputed, for the trace's header: `has` says whether a signal is in
+/// the trace.
 pub(crate) fn signals(
     rev: KernelRev,
     settings: &Settings,
@@ -55,7 +56,7 @@ pub(crate) fn signals(
 enum Governed {
     /// By util.
     Schedutil,
-    /// It does not: `performance`, `powersave`, `userspace`.
+    /// A frequency that follows nothing: `performance`, `powersave`, `userspace`.
     Fixed,
 }
 
@@ -86,7 +87,7 @@ pub(crate) struct Reasons<'a> {
     job: &'a Job,
 }
 
-/// What is known of a task.
+/// A task as it is known from the trace.
 #[derive(Clone, Debug)]
 struct Known {
     cpu: CpuId,
@@ -211,7 +212,7 @@ impl<'a> Reasons<'a> {
         }
     }
 
-    /// What the CPUs of the domain need, and why that much.
+    /// The util that the CPUs of the domain need, and why that much.
     fn need(&self, d: usize) -> (Util, Why) {
         let p = &self.policies[d];
         let of_cpu = |cpu: &CpuId| {
@@ -452,7 +453,7 @@ impl TraceSink for Reasons<'_> {
         self.sink.end(at);
     }
 
-    /// Everything, from which the reasons are found.
+    /// Asks for all events: from them the reasons are found.
     fn listens(&self) -> Hears {
         self.sink.listens().max(Hears::All)
     }
@@ -471,7 +472,7 @@ mod tests {
     const LOWEST: KHz = KHz(600_000);
     const NEXT: KHz = KHz(972_000);
 
-    /// What is told of `events` on the M1 where the frequency of CPU 0 changes so.
+    /// Lists what is told of `events` on the M1 where the frequency of CPU 0 changes so.
     fn told(
         governor: &str,
         signals: &[&'static str],

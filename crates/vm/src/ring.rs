@@ -46,7 +46,7 @@ pub(crate) struct Format {
 }
 
 impl PageLayout {
-    /// From the text of `header_page`.
+    /// Parses the text of `header_page`.
     pub(crate) fn parse(text: &str) -> Result<PageLayout, String> {
         let fields: BTreeMap<String, Field> = text.lines().filter_map(field).collect();
         let get = |name: &str| {
@@ -61,7 +61,7 @@ impl PageLayout {
 }
 
 impl Format {
-    /// From the text of an event's `format`.
+    /// Parses the text of an event's `format`.
     pub(crate) fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|l| l.strip_prefix("ID:")?.trim().parse().ok())?;
         Some(Format { id, fields: text.lines().filter_map(field).collect() })
@@ -192,7 +192,7 @@ pub(crate) mod tests {
         \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
         \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
-    /// One page that begins at `start` with these events: time since the one before, data.
+    /// Builds one page that begins at `start` with these events: time since the one before, data.
     pub(crate) fn page(start: u64, events: &[(u64, Vec<u8>)]) -> Vec<u8> {
         let mut data = Vec::new();
         for (delta, bytes) in events {

@@ -49,7 +49,7 @@ impl Rig {
         Rig { dir, vm }
     }
 
-    /// One that answers `bytes`.
+    /// A rig whose QEMU answers `bytes`.
     fn answering(name: &str, bytes: &[u8]) -> Rig {
         let rig = Rig::new(name, "cp $DIR/said answer");
         fs::write(rig.dir.join("said"), bytes).unwrap();
@@ -113,7 +113,7 @@ fn planned(e: &Experiment, modules: &[String]) -> Result<plan::Plan, InputError>
     plan::plan(e, &risetime_sim::catalogue(), modules, false)
 }
 
-/// What a kernel says that does everything as told.
+/// The values that a kernel says that does everything as told.
 fn obedient(policy: &str) -> BTreeMap<String, String> {
     let e = experiment(policy);
     let plan = planned(&e, &["cpufreq-dt.ko".into()]).unwrap();

@@ -48,12 +48,12 @@ impl Node {
     pub(crate) fn new(name: impl Into<String>) -> Node {
         Node { name: name.into(), ..Node::default() }
     }
-    /// This node with a label, so that others can refer to it.
+    /// Adds a label, so that others can refer to the node.
     pub(crate) fn label(mut self, label: impl Into<String>) -> Node {
         self.label = Some(label.into());
         self
     }
-    /// With a property of cells.
+    /// Adds a property of cells.
     pub(crate) fn cells<C: Into<Cell>>(
         mut self,
         name: &str,
@@ -62,35 +62,35 @@ impl Node {
         self.props.push((name.into(), Prop::Cells(cells.into_iter().map(C::into).collect())));
         self
     }
-    /// With a property of one cell.
+    /// Adds a property of one cell.
     pub(crate) fn cell(self, name: &str, value: u32) -> Node {
         self.cells(name, [value])
     }
-    /// With a property that refers to one node.
+    /// Adds a property that refers to one node.
     pub(crate) fn refer(self, name: &str, label: &str) -> Node {
         self.cells(name, [Cell::Ref(label.into())])
     }
-    /// With a property of one 64-bit number.
+    /// Adds a property of one 64-bit number.
     pub(crate) fn u64(mut self, name: &str, value: u64) -> Node {
         self.props.push((name.into(), Prop::U64(value)));
         self
     }
-    /// With a property of strings.
+    /// Adds a property of strings.
     pub(crate) fn text(mut self, name: &str, values: &[&str]) -> Node {
         self.props.push((name.into(), Prop::Text(values.iter().map(|v| v.to_string()).collect())));
         self
     }
-    /// With a property without a value.
+    /// Adds a property without a value.
     pub(crate) fn flag(mut self, name: &str) -> Node {
         self.props.push((name.into(), Prop::Flag));
         self
     }
-    /// With a child.
+    /// Adds a child.
     pub(crate) fn child(mut self, child: Node) -> Node {
         self.children.push(child);
         self
     }
-    /// With children.
+    /// Adds children.
     pub(crate) fn children(mut self, children: impl IntoIterator<Item = Node>) -> Node {
         self.children.extend(children);
         self

@@ -57,7 +57,7 @@ use std::collections::BinaryHeap;
 /// The jobs of one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Jobs {
-    /// What they are called: the task, or what the workload's `"job"` says.
+    /// Name of the jobs: the task's, or what the workload's `"job"` says.
     pub name: String,
     /// The tasks of the chain; of several instances one stands for all.
     pub tasks: Vec<String>,
@@ -91,9 +91,9 @@ pub struct Jobs {
     /// How much longer those that are done took than at full speed, of the response: while a task of the chain was awake and
     /// worked at one, ∫(1 − s) dt; and all the time that one waited for the task whose turn it was to begin it.
     pub longer: Option<Percentiles>,
-    /// The one that was latest, of those that are done or overdue.
+    /// The latest job, of those that are done or overdue.
     pub latest: Option<Latest>,
-    /// Those that were late or overdue, the latest first: at most [`WORST`].
+    /// Jobs that were late or overdue, the latest first: at most [`WORST`].
     pub worst: Vec<Missed>,
     /// While its tasks ran, by jobs done; `None`: none is done, or the power is unknown.
     pub mj_per_job: Option<f64>,
@@ -142,7 +142,7 @@ pub struct Missed {
 }
 
 impl Jobs {
-    /// How many there were of each kind, with its name in CSV and `--expect`.
+    /// The number of jobs of each kind, with its name in CSV and `--expect`.
     pub fn counts(&self) -> [(&'static str, u64); 9] {
         [
             ("released", self.released),
@@ -157,7 +157,7 @@ impl Jobs {
         ]
     }
 
-    /// How many were not done in time.
+    /// The number of jobs that were not done in time.
     pub fn missed(&self) -> u64 {
         self.late + self.merged + self.dropped + self.overdue
     }
@@ -166,7 +166,7 @@ impl Jobs {
 /// Energies are kept as times are, a thousandth of a thousandth of what is told: nJ.
 const FEMTO_PER_NANO: u128 = 1_000_000;
 
-/// What streams of a name have come to.
+/// The sums of all streams of a name.
 #[derive(Default)]
 struct Named {
     name: String,
@@ -180,7 +180,7 @@ struct Named {
     lateness: Signed,
     /// (lateness, stream and number, due) of the latest so far, ns.
     latest: Option<(i64, (usize, u64), u64)>,
-    /// Those that were late, the latest first.
+    /// Jobs that were late, the latest first.
     worst: Vec<Gone>,
     /// A deadline, or a chain.
     declared: bool,
@@ -193,7 +193,7 @@ struct Named {
     listed: Option<Vec<(Piece, u64)>>,
 }
 
-/// Whose it is, in 10⁻¹⁵ J, and how that of jobs done is distributed, in nJ.
+/// The energy by whose it is, in 10⁻¹⁵ J, and the distribution of that of jobs done, in nJ.
 #[derive(Default)]
 struct Energy {
     done: u128,
@@ -241,7 +241,7 @@ pub(crate) struct Streams {
     start: Instant,
     /// By stream: what was for no job before.
     none_before: Vec<u128>,
-    /// What was missed and is not told yet, if somebody wants to hear it.
+    /// Missed jobs that are not reported yet, if they are asked for.
     news: Option<Vec<Gone>>,
 }
 
@@ -264,12 +264,13 @@ impl Streams {
         all
     }
 
-    /// Those of a workload that starts then.
+    /// Sets when the workload starts: due times count from `start`.
     pub(crate) fn starts(self, start: Instant) -> Streams {
         Streams { start, ..self }
     }
 
-    /// Those that are released before `from` do not count. `tells`: what is missed is asked for ([`Streams::missed`]).
+    /// Leaves out jobs that are released before `from`. `tells`: missed jobs are kept for
+    /// [`Streams::missed`].
     pub(crate) fn since(self, from: Instant, tells: bool) -> Streams {
         Streams { from, news: tells.then(Vec::new), ..self }
     }
@@ -287,12 +288,12 @@ impl Streams {
         self.chains.took_longer(task, longer);
     }
 
-    /// What comes up about the jobs of `task`.
+    /// Takes in a mark about the jobs of `task`.
     pub(crate) fn mark(&mut self, task: TaskId, now: u64, mark: JobMark) {
         self.tell(|chains, mut tell| chains.mark(task, Instant(now), mark, &mut tell));
     }
 
-    /// What `of` tells to be over is of its name, if it counts.
+    /// Counts each job that `of` tells to be over to its name, if it is not left out.
     fn tell(&mut self, of: impl FnOnce(&mut Chains, &mut dyn FnMut(&Over))) {
         let Streams { chains, names, named, from, news, .. } = self;
         of(chains, &mut |over| {
@@ -309,7 +310,8 @@ impl Streams {
         self.none_before = self.chains.for_none().collect();
     }
 
-    /// What was missed since this was last asked, with the name of its jobs; `comm`: the name of a task that was there.
+    /// Takes the jobs that were missed since the last call, with the name of the jobs; `comm`: the
+    /// name of a task that was there.
     pub(crate) fn missed(
         &mut self,
         mut comm: impl FnMut(TaskId) -> Option<String>,
@@ -330,7 +332,7 @@ impl Streams {
         named.for_each(|named| named.listed = Some(Vec::new()));
     }
 
-    /// Those that were done: number, and ns from release to done.
+    /// Takes the list of jobs that were done: number, and ns from release to done.
     pub(crate) fn listed(&mut self) -> Vec<(Piece, u64)> {
         self.names.iter_mut().filter_map(|named| named.listed.take()).flatten().collect()
     }
@@ -344,7 +346,7 @@ impl Streams {
         }
     }
 
-    /// How the responses of declared jobs are distributed, by name.
+    /// The distributions of the responses of declared jobs, by name.
     pub(crate) fn distributions(
         &self,
         mut comm: impl FnMut(TaskId) -> Option<String>,
@@ -354,7 +356,8 @@ impl Streams {
         drawn.map(|named| (named.name.clone(), named.response.above.steps())).collect()
     }
 
-    /// What came of it by `end`, where it was [cut off](Streams::cut_off); `comm`: the name of a task that was there.
+    /// The results by `end`, where the run was [cut off](Streams::cut_off); `comm`: the name of a
+    /// task that was there.
     pub(crate) fn finish(
         self,
         end: u64,
@@ -408,7 +411,7 @@ impl Streams {
 }
 
 impl Gone {
-    /// For a reader; `tasks`: of each stream.
+    /// Describes the missed job for a reader; `tasks`: of each stream.
     fn told(
         &self,
         tasks: &[Vec<TaskId>],
@@ -443,7 +446,7 @@ fn has_more(spec: &JobSpec) -> bool {
 }
 
 impl Named {
-    /// As [`is_declared`].
+    /// Whether the jobs are declared, as [`is_declared`] says.
     fn is_declared(&self, mut comm: impl FnMut(TaskId) -> Option<String>) -> bool {
         let first = self.tasks.first().and_then(|id| comm(*id));
         self.declared || first.is_none_or(|comm| group_name(&comm) != self.name)
@@ -529,7 +532,7 @@ impl Named {
         Some(Gone { over: Over { n: overdue, ..*over }, how: "overdue", lateness })
     }
 
-    /// Those from the one `from` behind the first on are due some time.
+    /// Counts the due times of jobs `from ..` of this batch, numbered from its first one.
     fn all_due(&mut self, from: u64, over: &Over) {
         let dues = (from..over.n).filter_map(|k| over.due(k));
         dues.for_each(|due| self.due(due.0, over.at.0));

@@ -19,12 +19,12 @@ pub struct Percentiles {
     pub max: f64,
     /// The smallest.
     pub min: f64,
-    /// Their sum by how many they are.
+    /// Mean: the sum divided by the number.
     pub mean: f64,
 }
 
 impl Percentiles {
-    /// Each with its name in CSV and `--expect`.
+    /// Lists each figure with its name in CSV and `--expect`.
     pub fn named(&self) -> [(&'static str, f64); 8] {
         [
             ("min", self.min),

@@ -11,7 +11,7 @@ fn spec(name: &str, tasks: &[u32], deadline: Option<u64>) -> JobSpec {
 
 const MJ: u128 = 1_000_000_000_000;
 
-/// In ns · 2⁻³²: half of the time until `at`, in ms.
+/// Returns half of the time until `at` (ms), in ns · 2⁻³².
 fn half(at: u64) -> u128 {
     u128::from(at * MS / 2) << 32
 }
@@ -39,7 +39,7 @@ fn timer(due: u64, release: u64, absolute: bool) -> JobMark {
     JobMark::Timer { due, release, period: Span(10 * MS), absolute, worked: true }
 }
 
-/// (released, due, done, late, merged, dropped, unfinished, overdue)
+/// Lists the counts (released, due, done, late, merged, dropped, unfinished, overdue).
 fn counts(j: &Jobs) -> [u64; 8] {
     [j.released, j.due, j.done, j.late, j.merged, j.dropped, j.unfinished, j.overdue]
 }
@@ -74,8 +74,8 @@ fn a_relative_timer_merges_what_it_missed() {
     assert_eq!((longer.min, longer.max), (2.0, 17.5));
 }
 
-/// What waits for its task, and what a task does for it: all of the first and half of the second. What it does beside a job that
-/// has gone on counts no more.
+/// A job that waits for its task is longer by all of that time, one that a task works for by half
+/// of it. Work beside a job that has gone on counts no more.
 #[test]
 fn a_job_is_longer_by_what_it_waits_and_by_what_its_tasks_take_longer() {
     let given = JobMark::Begins { release: None, period: None, counted: false };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const CHECKS: [&str; 6] =
     ["util_at_tick", "opp_sequence", "opp_times", "migrations", "time_on_cpu", "waiting"];
 
-/// What was free to differ.
+/// The freedom that the candidate had to differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Frequencies, migrations, when tasks were awake and how long ticks took were fed in: the signal
@@ -32,11 +32,11 @@ impl Mode {
 /// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Its name.
+    /// Name of the check.
     pub name: &'static str,
-    /// What was measured.
+    /// Measured deviation.
     pub measured: f64,
-    /// What it may be: at least (`util_at_tick`) or at most.
+    /// Bound of the deviation: at least (`util_at_tick`) or at most.
     pub band: f64,
     /// Unit of both.
     pub unit: &'static str,
@@ -47,7 +47,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// How far outside its band it is; of two that fail alike the larger one is worse.
+    /// The distance by which the figure is outside its band; of two checks that fail alike the
+    /// larger one is worse.
     pub fn excess(&self) -> f64 {
         let at_least = self.unit == "%";
         if at_least { self.band - self.measured } else { self.measured - self.band }
@@ -57,15 +58,15 @@ impl Check {
 /// Two curves held against each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What was free.
+    /// The mode: what was free to differ.
     pub mode: Mode,
     /// The six checks.
     pub checks: Vec<Check>,
 }
 
 impl Comparison {
-    /// Several tasks' comparisons as one: of each check the worst, with the task's name where
-    /// there are others.
+    /// Merges several tasks' comparisons: of each check the worst, with the task's name where there
+    /// are others.
     pub fn worst(mode: Mode, each: Vec<(&str, Comparison)>) -> Comparison {
         let several = each.len() > 1;
         let mut checks: Vec<Check> = Vec::new();
@@ -84,7 +85,7 @@ impl Comparison {
         Comparison { mode, checks }
     }
 
-    /// How many hold.
+    /// The number of checks that hold.
     pub fn held(&self) -> usize {
         self.checks.iter().filter(|c| c.holds).count()
     }
@@ -187,8 +188,8 @@ fn steps_of(curve: &Curve, tick: Span) -> Vec<Stretch> {
     steps
 }
 
-/// How many OPPs must be changed to the next one, added or left out to make the one sequence the
-/// other.
+/// Checks how many OPPs must be changed to the next one, added or left out to make the one sequence
+/// the other.
 fn opp_sequence(platform: &Platform, reference: &[Stretch], candidate: &[Stretch]) -> Check {
     let key = |s: &Stretch| (s.domain, s.freq);
     let (a, b): (Vec<_>, Vec<_>) =
@@ -222,7 +223,8 @@ fn neighbours(platform: &Platform, x: (CpuId, KHz), y: (CpuId, KHz)) -> bool {
     x.0 == y.0 && index(x).zip(index(y)).is_some_and(|(i, j)| i.abs_diff(j) == 1)
 }
 
-/// Levenshtein's distance; replacing one OPP by another that is not its neighbour counts as two.
+/// The edit distance (Levenshtein); replacing one OPP by another that is not its neighbour counts
+/// as two.
 fn edit_distance<T: PartialEq>(a: &[T], b: &[T], cheap: impl Fn(&T, &T) -> bool) -> u32 {
     let mut row: Vec<u32> = (0..=b.len() as u32).collect();
     for (i, x) in a.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What one task lived through from a moment on, as steps.
+//! The states that one task lived through from a moment on, as steps.
 
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_trace::{Event, Memory};
@@ -24,9 +24,9 @@ pub struct Curve {
 /// A stretch of running in one domain at one frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its start.
+    /// Start of the stretch.
     pub from: Span,
-    /// Its end.
+    /// End of the stretch.
     pub to: Span,
     /// Time running in it.
     pub ran: Span,
@@ -110,8 +110,8 @@ impl Walk {
         }
     }
 
-    /// What was updated before t0 is the value there; of several updates at one moment the last
-    /// stands.
+    /// Adds an update of util; one before t0 is the value there, and of several at one moment the
+    /// last stands.
     fn util(&mut self, at: Instant, util: u64) {
         let when = at.since(self.t0);
         match self.curve.util.last_mut() {

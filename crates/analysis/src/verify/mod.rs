@@ -30,7 +30,7 @@ pub use spread::{Equivalence, Figure, MARGIN, Side, Tally, Verdict, all_equivale
 pub struct Judged {
     /// The experiment's name.
     pub name: String,
-    /// What its policy sets, `+key=value…`.
+    /// Settings of the policy, `+key=value…`.
     pub settings: String,
     /// How many checks must hold in each mode, in the median start phase.
     pub wanted: usize,
@@ -46,13 +46,14 @@ impl Judged {
         median_held(&self.given).min(median_held(&self.free)) >= self.wanted
     }
 
-    /// Every comparison.
+    /// Iterates over every comparison.
     pub fn all(&self) -> impl Iterator<Item = &Comparison> {
         self.given.iter().chain(&self.free)
     }
 }
 
-/// How many checks hold in the median start phase (of an even number the lower one); of none, 0.
+/// The number of checks that hold in the median start phase (of an even number the lower one); of
+/// none, 0.
 ///
 /// One run is decided by where its ticks and periods fall: a few µs tell which side of a threshold
 /// it ends up on.
@@ -65,12 +66,12 @@ pub fn median_held(phases: &[Comparison]) -> usize {
 /// A deliberately wrong simulator, and what has exposed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caught {
-    /// Its name.
+    /// Name of the mutant.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// Fault of the mutant, in words.
     pub about: &'static str,
-    /// Where: experiment, mode, the check as it fails it. `None`: nothing tells it from the true
-    /// simulator.
+    /// Place where it was caught: experiment, mode, the check as it fails it. `None`: nothing tells
+    /// it from the true simulator.
     pub by: Option<(String, Mode, Check)>,
     /// How many checks of the whole set it fails that the true simulator passes.
     pub failed: usize,

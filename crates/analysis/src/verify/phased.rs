@@ -52,7 +52,7 @@ impl Phased {
         (median(|p| p.reference), median(|p| p.candidate))
     }
 
-    /// How far the medians are apart, in % of the reference's; `None`: one of the two never came to
+    /// The distance of the medians, in % of the reference's; `None`: one of the two never came to
     /// the highest OPP. Where neither did, they are not apart.
     pub fn deviation_pct(&self) -> Option<f64> {
         match self.medians_ms() {
@@ -62,7 +62,7 @@ impl Phased {
         }
     }
 
-    /// What the deviation may be, in %.
+    /// The allowed deviation, in %.
     pub fn band_pct(&self) -> f64 {
         BAND_PCT
     }
@@ -75,7 +75,7 @@ impl Phased {
 }
 
 impl Curve {
-    /// When it first ran at the highest OPP of the biggest CPUs; `None`: never.
+    /// The time at which the task first ran at the highest OPP of the biggest CPUs; `None`: never.
     pub fn top_opp(&self, platform: &Platform) -> Option<Span> {
         let biggest = platform.domains.iter().map(|d| d.capacity).max().unwrap_or(Capacity(0));
         let at_top = |s: &&super::Stretch| {

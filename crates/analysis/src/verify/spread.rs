@@ -37,14 +37,14 @@ const EQUIVALENT: f64 = 0.9;
 const UNDECIDED: f64 = 0.1;
 const ENERGY: f64 = 0.1;
 
-/// What can be said of a figure.
+/// The verdict on a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Nobody notices a difference.
     Equivalent,
     /// There is one.
     Different,
-    /// Neither is certain.
+    /// Neither equivalence nor difference is certain.
     Undecided,
 }
 
@@ -76,7 +76,7 @@ pub struct Side {
 /// One figure of both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it is.
+    /// Kind of the figure.
     pub kind: Kind,
     /// Of what; empty: of all.
     pub of: String,
@@ -94,12 +94,12 @@ pub struct Figure {
     pub interval: Option<(f64, f64)>,
     /// A difference of at most so much is none.
     pub margin: f64,
-    /// What can be said.
+    /// Verdict on it.
     pub verdict: Verdict,
 }
 
 impl Figure {
-    /// How far the means are apart, in margins; what only one side has is infinitely far.
+    /// The distance of the means in margins; infinite for what only one side has.
     pub fn margins(&self) -> f64 {
         let exact = self.margin == 0.0 && self.verdict == Verdict::Equivalent;
         match self.pairs {
@@ -109,7 +109,7 @@ impl Figure {
         }
     }
 
-    /// How far the means are apart, of the reference's; `None`: that is 0.
+    /// The distance of the means, relative to the reference's; `None`: that is 0.
     pub fn relative(&self) -> Option<f64> {
         (self.reference.mean != 0.0).then(|| self.difference / self.reference.mean)
     }
@@ -118,7 +118,7 @@ impl Figure {
 /// One experiment over start phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Equivalence {
-    /// Its name.
+    /// Name of the experiment.
     pub name: String,
     /// From how many phases.
     pub phases: u32,
@@ -138,7 +138,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of these figures.
+    /// Counts the verdicts of these figures.
     pub fn of<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Tally {
         let mut tally = Tally::default();
         for figure in figures {
@@ -151,7 +151,7 @@ impl Tally {
         tally
     }
 
-    /// How many there are.
+    /// The number of figures.
     pub fn all(&self) -> usize {
         self.equivalent + self.different + self.undecided
     }
@@ -326,7 +326,7 @@ mod tests {
             let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
         }
-        /// Standard normal (Box and Muller).
+        /// Draws from the standard normal distribution (Box and Muller).
         fn normal(&mut self) -> f64 {
             let (a, b) = (self.uniform().max(1e-300), self.uniform());
             (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()

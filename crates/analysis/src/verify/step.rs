@@ -1,4 +1,5 @@
-//! What comes of asking the simulator at each decision of a real kernel: how often both decide the same.
+//! Results of asking the simulator at each decision of a real kernel: how often both decide the
+//! same.
 //!
 //! Only real choices count: at least two CPUs allowed, at least two tasks runnable, a request that changes the OPP on
 //! either side. Beside stands how often a trivial decider is right: the previous CPU, whoever has waited longest.
@@ -15,7 +16,7 @@ pub enum Decision {
     Fork,
     /// A frequency request.
     Frequency,
-    /// Who runs next (`pick_next_task`).
+    /// The choice of the next task (`pick_next_task`).
     Pick,
     /// Whether a woken task preempts (`wakeup_preempt`).
     WakeupPreempt,
@@ -91,7 +92,7 @@ pub struct Moves {
 /// A value of the state, compared each time before the reference's was taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Which.
+    /// Name of the state.
     pub what: &'static str,
     /// How often.
     pub compared: u64,
@@ -106,11 +107,11 @@ pub struct State {
 /// Why a decision differs, as far as can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// It would be the same a moment earlier or later.
+    /// The decision would be the same a moment earlier or later.
     Time,
     /// State that belongs to it was found off just before, and not all of it is told.
     State,
-    /// Neither: it is decided otherwise.
+    /// The decision differs, and neither time nor state explains it.
     Reason,
 }
 
@@ -130,21 +131,21 @@ impl Cause {
 pub struct Difference {
     /// In which experiment.
     pub experiment: String,
-    /// When.
+    /// Time of the decision.
     pub at: Instant,
-    /// What.
+    /// Kind of the decision.
     pub decision: Decision,
     /// About whom, and where.
     pub about: String,
-    /// What is decided here, and why.
+    /// The decision here, and why.
     pub own: String,
-    /// What was decided there.
+    /// The decision of the recorded kernel.
     pub given: String,
     /// Why it differs.
     pub cause: Cause,
     /// The reason here.
     pub reason: String,
-    /// What here would have given theirs.
+    /// Values with which the decision here would have been theirs.
     pub theirs: String,
 }
 
@@ -157,16 +158,16 @@ pub struct Alike<'a> {
     pub cause: Cause,
     /// The reason here.
     pub reason: &'a str,
-    /// What here would have given theirs.
+    /// Values with which the decision here would have been theirs.
     pub theirs: &'a str,
 }
 
-/// What happened about a decision that differs.
+/// An event around a decision that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Around {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
-    /// What, in words.
+    /// The event, in words.
     pub what: String,
 }
 
@@ -184,7 +185,7 @@ pub struct Stepped {
     pub states: Vec<State>,
     /// Decisions that differ, in their order.
     pub differences: Vec<Difference>,
-    /// What happened there about the first of them.
+    /// Events of the recorded kernel around the first difference.
     pub around: Vec<Around>,
     /// How often the simulator's state had no room for what the reference did.
     pub lost: u64,
@@ -196,7 +197,7 @@ impl Row {
         100 * self.agree >= percent * self.real
     }
 
-    /// Those of another experiment as well.
+    /// Adds the counts of another experiment.
     pub fn add(&mut self, other: &Row) {
         self.asked += other.asked;
         self.comparable += other.comparable;
@@ -228,7 +229,7 @@ impl Stepped {
         found
     }
 
-    /// Another experiment's as well; of how far the state was off, the larger figures.
+    /// Adds another experiment's results; of how far the state was off, the larger figures stand.
     pub fn add(&mut self, other: Stepped) {
         for (kind, row) in &other.rows {
             self.rows.entry(*kind).or_default().add(row);

@@ -10,6 +10,7 @@ mod rooms;
 mod sim;
 mod sources;
 mod spdx;
+mod words;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,13 @@ fn nothing_names_a_path_of_some_machine() {
 #[test]
 fn every_property_draws_the_same_cases_in_each_run() {
     assert_eq!(sources::other_draws(&root().join("crates")), [""; 0]);
+}
+
+#[test]
+fn doc_comments_say_what_they_are_about() {
+    let complaints =
+        words::complaints(&root().join("crates"), words::PRONOUNS, words::VERBLESS).join("\n\n");
+    assert!(complaints.is_empty(), "{complaints}");
 }
 
 /// Each of them, in whatever place of a comment it stands; the page's text is generated from those that

@@ -66,7 +66,7 @@ fn ask(tasks: &[Load], speeds: &[Capacity], _: Scheduler) -> Verdict {
     Verdict::unknown(None, "it takes too long to see the end of their demand")
 }
 
-/// What is due within `t` ns, in ns, if all tasks begin together.
+/// The work that is due within `t` ns, in ns, if all tasks release a job together at 0.
 pub fn demand(tasks: &[Load], t: u128) -> u128 {
     let of = |task: &Load| match t.checked_sub(task.deadline.into()) {
         Some(after) => (after / u128::from(task.period) + 1) * u128::from(task.runtime),
@@ -85,7 +85,7 @@ fn before(tasks: &[Load], t: u128) -> Option<u128> {
     tasks.iter().filter_map(of).max()
 }
 
-/// No deadline behind it can be the first that is missed. `None`: not found in time.
+/// The time beyond which no deadline can be the first that is missed. `None`: not found in time.
 fn horizon(tasks: &[Load], share: Share) -> Option<u128> {
     let late = tasks.iter().map(|t| u128::from(t.deadline)).max().unwrap_or(0);
     let left = 1.0 - share.as_f64();

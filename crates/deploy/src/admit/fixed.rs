@@ -56,12 +56,12 @@ pub(super) const RESPONSE_TIME: Test = Test {
     ask: by_response,
 };
 
-/// What is lost in sums of floating-point numbers is less.
+/// Margin for sums of floating-point numbers: what they lose is less.
 const MARGIN: f64 = 1e-12;
 /// So many jobs of a task are looked at.
 const JOBS: u128 = 100_000;
 
-/// Who goes first.
+/// The order of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The shortest period.
@@ -126,7 +126,8 @@ pub fn response_time(tasks: &[Load], task: usize, order: Order) -> Option<u128> 
     response_among(own, &before, 0)
 }
 
-/// The same of a task of which `before` go first, each of whose jobs may come so many ns late (Audsley and others 1993).
+/// The response time, in ns, of a task of which `before` go first, each of whose jobs may come so
+/// many ns late (Audsley and others 1993).
 pub(crate) fn response_among(own: Load, before: &[Load], jitter: u64) -> Option<u128> {
     let all = Share::sum(before.iter().map(|t| t.share())).plus(own.share());
     if all > Share::whole(1) {

@@ -53,7 +53,8 @@ pub(super) const EDF_INTERFERENCE: Test = Test {
     ask: interference,
 };
 
-/// More than all CPUs, or some tasks more than as many of the fastest, since a task has one at a time: no scheduler does it.
+/// Refuses what no scheduler can do: tasks that take more than all CPUs, or some tasks more than as
+/// many of the fastest, since a task has one CPU at a time.
 fn impossible(tasks: &[Load], speeds: &[Capacity]) -> Option<Verdict> {
     let fast = fastest_first(speeds);
     let all = Share::sum(tasks.iter().map(Load::share));
@@ -89,7 +90,8 @@ fn fastest_first(speeds: &[Capacity]) -> Vec<u64> {
     fast
 }
 
-/// What every test of this file needs: no job waits for the one before it, and each is in time alone wherever it is.
+/// Refuses to judge what no test of this file can: a job may wait for the one before it, or a task
+/// is not in time even alone on the slowest CPU. `None`: neither.
 fn doubtful(tasks: &[Load], slowest: u64) -> Option<Verdict> {
     if let Some(task) = tasks.iter().position(|t| t.deadline > t.period) {
         return Some(Verdict::unknown(Some(task), "a job is due after its period ends"));

@@ -29,18 +29,18 @@ pub enum Answer {
     Admitted,
     /// Some jobs that come as declared miss one.
     Refused,
-    /// It cannot tell: it is sufficient alone.
+    /// The test cannot tell: it is sufficient alone.
     Unknown,
 }
 
 /// What a test says, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What it says.
+    /// The answer.
     pub answer: Answer,
     /// Which task it is about, by place.
     pub task: Option<usize>,
-    /// What it found, in a line.
+    /// The reason, in a line.
     pub reason: String,
 }
 
@@ -72,9 +72,9 @@ pub enum Scheduler {
 /// One test.
 #[derive(Debug)]
 pub struct Test {
-    /// What it is called.
+    /// Name of the test.
     pub name: &'static str,
-    /// What it looks at, in a sentence.
+    /// The condition that it checks, in a sentence.
     pub doc: &'static str,
     /// Where it was published.
     pub source: &'static str,
@@ -82,7 +82,8 @@ pub struct Test {
     pub of: &'static [Scheduler],
     /// `Answer::Unknown` never comes of it.
     pub exact: bool,
-    /// What it says of `tasks`, each as a CPU of capacity 1024 sees it, on CPUs of these speeds, the fastest first.
+    /// The test itself: a verdict on `tasks`, each as a CPU of capacity 1024 sees it, on CPUs of
+    /// these speeds, the fastest first.
     pub ask: fn(&[Load], &[Capacity], Scheduler) -> Verdict,
 }
 
@@ -108,7 +109,7 @@ pub fn tests(of: Scheduler) -> impl Iterator<Item = &'static Test> {
     TESTS.iter().filter(move |test| test.of.contains(&of))
 }
 
-/// What the tests for a scheduler say together: the first that knows.
+/// Asks the tests for a scheduler in turn, up to the first that knows an answer.
 ///
 /// `tasks`: as a CPU of capacity 1024 sees them; `speeds`: those of the CPUs, for one CPU a single one.
 pub fn admit(
@@ -137,7 +138,7 @@ fn on(tasks: &[Load], speed: Capacity) -> Vec<Load> {
     tasks.iter().map(slower).collect()
 }
 
-/// Those on the only CPU.
+/// Scales the loads to the only CPU's speed.
 fn on_one(tasks: &[Load], speeds: &[Capacity]) -> Vec<Load> {
     on(tasks, speeds.first().copied().unwrap_or(Capacity(0)))
 }

@@ -109,7 +109,7 @@ pub fn check(p: &Problem, d: &Deployment) -> Result<Checked, Vec<String>> {
     }
 }
 
-/// What each request of a device takes at most, waiting included, in µs.
+/// The time that a request of a device takes at most, waiting included, in µs.
 fn response(p: &Problem, d: &Deployment, device: usize) -> u64 {
     let on = |device: usize| -> Vec<u64> {
         let of = |(i, at): (usize, &Place)| match *at {

@@ -1,4 +1,5 @@
-//! What says without solving anything that places and OPPs do not do.
+//! Cuts: lower bounds of λ by which places and OPPs that do not fit are refused without solving
+//! anything.
 //!
 //! ```text
 //! flow      a part of each graph's end, backwards along its edges to where it begins: all parts are 1, φᵥ goes through node v
@@ -45,7 +46,7 @@ impl Cut {
         self.wake[node][domain]
     }
 
-    /// λ is no less than that.
+    /// The lower bound of λ that this flow gives for `config`.
     pub(super) fn bound(&self, p: &Problem, config: &Config) -> f64 {
         let mut on = vec![0.0; p.cpus.len()];
         let mut sum = 0.0;
@@ -78,8 +79,8 @@ impl Cut {
 }
 
 impl Cut {
-    /// The same where not every node has a place yet: the others weigh what they do where they weigh least, and that is spread like
-    /// water over all CPUs; those that may go to a device weigh nothing.
+    /// The lower bound of λ for a partial assignment: a node without a place counts with its least
+    /// weight, spread over all CPUs like water; one that may go to a device counts 0.
     fn bound_partly(&self, p: &Problem, opp: &[usize], places: &[Option<Place>]) -> f64 {
         let mut on = vec![0.0; p.cpus.len()];
         let (mut sum, mut rest) = (0.0, 0.0);
@@ -136,7 +137,7 @@ pub(super) struct Cuts<'p> {
     p: &'p Problem,
     /// The last one that was of use comes first.
     all: Vec<Cut>,
-    /// What is left of the steps, each of about a ns.
+    /// Steps left, each of about a ns.
     pub(super) work: u64,
     stop: Stop<'p>,
     /// Steps until it is asked again.
@@ -149,11 +150,11 @@ pub(super) struct Cuts<'p> {
 const MOST: usize = 48;
 /// So many of them give prices.
 const PRICED: usize = 3;
-/// Whoever may stop a search is asked each such number of steps: some ms.
+/// Steps, some ms, after which the caller is asked again whether to stop.
 const ASKED_EACH: u64 = 4_000_000;
 
 impl<'p> Cuts<'p> {
-    /// One to begin with: all paths of a graph alike, all graphs alike.
+    /// The cuts of a problem, one to begin with: all paths of a graph alike, all graphs alike.
     pub(super) fn new(p: &'p Problem, effort: Effort<'p>) -> Cuts<'p> {
         let mut flow = vec![0.0; p.nodes.len()];
         for graph in &p.graphs {
@@ -172,7 +173,7 @@ impl<'p> Cuts<'p> {
         Cuts { p, all, work: steps, stop, asked_in: ASKED_EACH, stopped: false }
     }
 
-    /// So many steps more.
+    /// Spends so many steps; asks now and then whether to stop, and leaves no steps if so.
     fn steps(&mut self, steps: u64) {
         self.work = self.work.saturating_sub(steps);
         self.asked_in = self.asked_in.saturating_sub(steps);
@@ -189,19 +190,20 @@ impl<'p> Cuts<'p> {
         &self.all[0]
     }
 
-    /// Work for so many states or bounds.
+    /// Spends the work of so many states or bounds.
     pub(super) fn spend(&mut self, times: u64) {
         let n = self.p.nodes.len() as u64;
         self.steps(times * (60 + 4 * n));
     }
 
-    /// Work of the convex part: some 25 steps of Newton's method, each of which builds a matrix and takes it apart.
+    /// Spends the work of one convex problem: some 25 steps of Newton's method, each of which
+    /// builds a matrix and takes it apart.
     pub(super) fn spend_solved(&mut self) {
         let n = 2 * self.p.nodes.len() as u64 + 1;
         self.steps(25 * (n * n * n / 3 + 20 * n * n + 60 * n));
     }
 
-    /// Is it known that this does not do?
+    /// Whether a known cut shows that `config` does not fit. That cut comes first from then on.
     pub(super) fn forbids(&mut self, config: &Config) -> bool {
         self.spend(self.all.len() as u64);
         let known = self.all.iter().position(|cut| cut.bound(self.p, config) > FITS + 1e-9);
@@ -211,7 +213,8 @@ impl<'p> Cuts<'p> {
         known.is_some()
     }
 
-    /// Does it do? If not, that is known from then on.
+    /// Whether `config` fits, by solving if no cut forbids it. If it does not, its flow is kept as
+    /// a new cut.
     pub(super) fn does(&mut self, config: &Config) -> bool {
         if self.forbids(config) {
             return false;
@@ -225,7 +228,8 @@ impl<'p> Cuts<'p> {
         false
     }
 
-    /// λ is no less than that with these places, wherever the others go; asked no further where it is above `most`.
+    /// The lower bound of λ with these places, wherever the other nodes go; cuts are asked only
+    /// until the bound is above `most`.
     pub(super) fn bound_partly(
         &mut self,
         opp: &[usize],
@@ -245,7 +249,8 @@ impl<'p> Cuts<'p> {
         bound
     }
 
-    /// What power a λ of `most` needs at least at these OPPs, by the flows that were of use last.
+    /// The prices by which a λ of `most` at these OPPs needs the most power, among the flows that
+    /// were of use last.
     pub(super) fn price(&mut self, opp: &[usize], most: f64) -> Price {
         let known = &self.all[..self.all.len().min(PRICED)];
         let all = known.iter().map(|cut| Price::new(self.p, opp, cut, most));
@@ -254,12 +259,13 @@ impl<'p> Cuts<'p> {
         best.unwrap_or_else(|| Price::new(self.p, opp, self.first(), most))
     }
 
-    /// What power a λ of `most` needs at least at these OPPs, in nW, by the flow that was of use last.
+    /// The power that a λ of `most` needs at least at these OPPs, in nW, by the flow that was of
+    /// use last.
     pub(super) fn needs_nw(&self, opp: &[usize], most: f64) -> f64 {
         Price::new(self.p, opp, self.first(), most).bound
     }
 
-    /// λ is no less than that at these OPPs, wherever the nodes go.
+    /// The lower bound of λ at these OPPs, wherever the nodes go.
     pub(super) fn bound_of(&self, opp: &[usize]) -> f64 {
         let nowhere = vec![None; self.p.nodes.len()];
         self.all.iter().map(|cut| cut.bound_partly(self.p, opp, &nowhere)).fold(0.0, f64::max)
@@ -270,7 +276,7 @@ impl<'p> Cuts<'p> {
         self.all.truncate(MOST);
     }
 
-    /// λ is no less than that, by all of them; asked no further where it is `most` or more.
+    /// The lower bound of λ for `config`, by all cuts; asked only until it is `most` or more.
     pub(super) fn bound(&self, config: &Config, most: f64) -> f64 {
         let mut bound = 0.0f64;
         for cut in &self.all {

@@ -55,8 +55,9 @@ pub(super) fn spread_until(p: &Problem, config: &Config, until: Until) -> Option
     spread_partly(p, &config.opp, &places, until)
 }
 
-/// The same where not every node has a place yet: those without are on the CPUs of all domains as on a single one that has the room
-/// of all of them, or take their shortest time where they may go to a device. So no completion has a smaller λ.
+/// Solves the spread where not every node has a place yet. Nodes without one are on the CPUs of all
+/// domains as on a single one that has the room of all of them, or take their shortest time where
+/// they may go to a device. So no completion has a smaller λ.
 pub(super) fn spread_partly(
     p: &Problem,
     opp: &[usize],
@@ -255,7 +256,7 @@ impl<'p> Barrier<'p> {
         self.cpus.len() + self.floors.len() + self.lines.len()
     }
 
-    /// s·λ − Σ log(…); `None`: not inside.
+    /// The barrier's value s·λ − Σ log(…) at `x`; `None`: `x` is not inside.
     fn value(&self, x: &[f64], s: f64) -> Option<f64> {
         let lines = self.lines.iter().map(|(terms, constant)| {
             terms.iter().map(|(i, sign)| sign * x[*i]).sum::<f64>() + constant
@@ -323,7 +324,7 @@ impl<'p> Barrier<'p> {
         true
     }
 
-    /// By node: the multipliers of its lines, 1/(s·what they leave), made a flow.
+    /// The flow of each node, from the multipliers of its lines, 1/(s·slack).
     fn flow(&self) -> Vec<f64> {
         let multiplier = |(terms, constant): &(Vec<(usize, f64)>, f64)| {
             let left = terms.iter().map(|(i, sign)| sign * self.x[*i]).sum::<f64>() + constant;
@@ -353,7 +354,7 @@ impl<'p> Barrier<'p> {
         flow
     }
 
-    /// By node, in µs.
+    /// The relative deadline of each node, in µs.
     fn deadlines(&self) -> Vec<f64> {
         let unit = |i: usize| self.p.graphs[self.p.nodes[i].graph].deadline_us as f64;
         let of = |(i, own): (usize, &Result<usize, f64>)| {
@@ -364,7 +365,7 @@ impl<'p> Barrier<'p> {
     }
 }
 
-/// What times the symmetric positive matrix is `b`, by Cholesky; `None`: it is not positive.
+/// Solves a·x = `b` for the symmetric positive matrix `a`, by Cholesky; `None`: it is not positive.
 fn solve(a: &mut [f64], b: &[f64]) -> Option<Vec<f64>> {
     let n = b.len();
     for j in 0..n {

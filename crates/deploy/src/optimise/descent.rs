@@ -37,7 +37,8 @@ pub fn descent(p: &Problem, objective: Objective, stop: Stop<'_>) -> Option<Depl
     found.map(|(_, found)| found.deployment)
 }
 
-/// The same, without deadlines.
+/// Descends from the greedy deployment and other starts; returns the places and OPPs with the least
+/// power that was found, without deadlines.
 pub(super) fn downhill(p: &Problem, stop: Stop<'_>) -> Option<Config> {
     let n = (p.nodes.len() as u64).min(NODES);
     let steps = WORK * n * n / (NODES * NODES);
@@ -50,7 +51,8 @@ pub(super) fn downhill(p: &Problem, stop: Stop<'_>) -> Option<Config> {
     search.best.map(|(_, config)| config)
 }
 
-/// From there to ever smaller λ, with no more than so many nW: of the changes that a cut thinks most of the first that helps.
+/// Descends from `from` to ever smaller λ, with no more than `most_nw`, by the first change that
+/// helps, those first that a cut thinks most of.
 pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64, stop: Stop<'_>) -> Config {
     let lambda = |c: &Config, until| spread_until(p, c, until);
     let Some(first) = lambda(&from, Until::Below(f64::INFINITY)) else { return from };
@@ -142,7 +144,7 @@ impl<'p> Search<'p> {
         self.best.as_ref().map_or(u64::MAX, |(nw, _)| *nw)
     }
 
-    /// If it is less, and does.
+    /// Takes `config` as the best if it needs less power than the best and fits; true if so.
     fn take(&mut self, config: &Config) -> bool {
         let nw = self.p.power_nw(config);
         let better = nw < self.power() && self.cuts.does(config);
@@ -171,7 +173,8 @@ impl<'p> Search<'p> {
         self.downhill();
     }
 
-    /// From a state that takes little to one that does, if there is one with less power than the best.
+    /// Changes a state that needs little power until it fits, if one that does still needs less
+    /// than the best.
     fn repair(&mut self, mut state: State) {
         for _ in 0..REPAIRS {
             let mut config = self.packed(&state);
@@ -231,7 +234,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// From the best, to the change that takes the least power and does.
+    /// Goes from the best to the change with the least power that fits, as long as there is one.
     fn downhill(&mut self) {
         while let (Some((now, best)), 1..) = (self.best.clone(), self.cuts.work) {
             let mut changes: Vec<(u64, Config)> = Vec::new();
@@ -268,7 +271,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// What a state takes, packed.
+    /// The power of a state, in nW, with its nodes packed onto as few CPUs as it allows.
     fn nw(&self, state: &State) -> u64 {
         let p = self.p;
         let own = state.at.iter().enumerate().map(|(i, at)| self.own_nw(&state.opp, i, *at));
@@ -300,7 +303,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// On CPUs, by the weights of the first cut.
+    /// Puts the nodes of a state on CPUs, by the weights of the first cut.
     fn packed(&self, state: &State) -> Config {
         let (p, cut) = (self.p, self.cuts.first());
         let mut place = Vec::with_capacity(state.at.len());
@@ -327,7 +330,8 @@ impl<'p> Search<'p> {
         Config { opp: state.opp.clone(), place }
     }
 
-    /// All that is one change away; `step`: a domain's OPP alone goes that way.
+    /// Lists all states that are one change away; `step`: the direction in which a domain's OPP
+    /// alone goes.
     fn changed(&self, from: &State, step: isize) -> Vec<State> {
         let (n, domains) = (from.at.len(), &self.p.domains);
         let mut all = vec![from.clone()];

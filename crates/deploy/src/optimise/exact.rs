@@ -53,7 +53,8 @@ pub(super) fn slackest(p: &Problem, from: Config, most_nw: u64, effort: Effort<'
     Searched { config: tree.best, bound_nw: 0, bound, ended, left }
 }
 
-/// By all OPPs, those first that need the least power by what is known; the least power that no deployment is below, and the least λ.
+/// Searches all OPPs, those first that need the least power by what is known. Returns the power
+/// that no deployment is below, and the λ.
 fn run(p: &Problem, tree: &mut Tree<'_>) -> (u64, f64) {
     let Some(all) = opps(p) else {
         tree.cuts.work = 0;
@@ -88,7 +89,8 @@ fn run(p: &Problem, tree: &mut Tree<'_>) -> (u64, f64) {
 /// So many OPPs are priced, and so many again are asked for their least λ, where a search has ended: some 10 ms.
 const KNOWN: usize = 200;
 
-/// What is known where these OPPs have not been looked at whole, `nw` at least for the first of them.
+/// The bounds where these OPPs have not been searched to the end, `nw` being the least power of the
+/// first of them.
 fn left_open(
     tree: &mut Tree<'_>,
     nw: u64,

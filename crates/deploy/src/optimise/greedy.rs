@@ -1,5 +1,6 @@
-//! What one would do by hand: a deadline for each node in proportion to its work, the largest node first where it takes least, and
-//! then every domain slower as long as that saves power.
+//! A deployment as one would make it by hand: a deadline for each node in proportion to its work,
+//! the largest node first where it takes least, and then every domain slower as long as that saves
+//! power.
 //!
 //! No claim that it is the least; the solvers begin with it, and are measured by it.
 
@@ -33,7 +34,8 @@ pub(super) fn greedy_config(p: &Problem) -> Option<Config> {
     Some(best)
 }
 
-/// Of each graph's deadline, less a µs for each node: to each node as much as its work has of the longest path with it.
+/// The deadline of each node, in µs: as much of its graph's, less a µs for each node, as its work
+/// has of the longest path through it.
 pub(super) fn proportional(p: &Problem) -> Vec<u64> {
     let n = p.nodes.len();
     let own: Vec<u64> = (0..n).map(|i| p.shortest_us(i)).collect();
@@ -50,7 +52,8 @@ pub(super) fn proportional(p: &Problem) -> Vec<u64> {
     (0..n).map(room).collect()
 }
 
-/// Where all nodes go at those OPPs and by those deadlines, the densest first.
+/// Places all nodes at these OPPs and by these deadlines, the densest first; `None`: some node has
+/// no room.
 fn placed(p: &Problem, opp: &[usize], deadlines: &[u64]) -> Option<Config> {
     let n = p.nodes.len();
     let density = |i: usize| p.nodes[i].budget_us[0] * 1_000_000 / deadlines[i].max(1);

@@ -20,7 +20,7 @@ use super::{Config, Objective, Place, Problem};
 /// A variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Column {
-    /// What one of it adds to what is to be least.
+    /// Objective coefficient.
     pub cost: f64,
     /// From there.
     pub lower: f64,
@@ -44,11 +44,11 @@ pub struct Row {
 /// A mixed-integer linear program; to be made least.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Linear {
-    /// Its variables.
+    /// Variables.
     pub columns: Vec<Column>,
-    /// Its constraints.
+    /// Constraints.
     pub rows: Vec<Row>,
-    /// What is added to all of it.
+    /// Constant of the objective.
     pub constant: f64,
 }
 
@@ -57,7 +57,8 @@ pub struct Linear {
 pub struct Solved {
     /// By column.
     pub values: Vec<f64>,
-    /// What is least, without [`Linear::constant`]: proven, so that no answer has less.
+    /// Lower bound of the objective, without [`Linear::constant`]: proven, so that no answer has
+    /// less.
     pub bound: f64,
 }
 
@@ -89,7 +90,7 @@ pub(super) struct Written<'p> {
 }
 
 impl<'p> Written<'p> {
-    /// With tangents from the shortest deadlines to the longest.
+    /// The program of a problem, with tangents from the shortest deadlines to the longest.
     pub(super) fn new(p: &'p Problem) -> Written<'p> {
         let mut w = Written {
             p,
@@ -185,7 +186,8 @@ impl<'p> Written<'p> {
         }
     }
 
-    /// Of what node `i` takes of each CPU, where its deadline is that part of its graph's.
+    /// Adds the tangents of what node `i` takes of each CPU, at a deadline of the part `tau` of its
+    /// graph's.
     fn tangents(&mut self, i: usize, tau: f64) {
         for (k, cpu) in self.p.cpus.iter().enumerate() {
             let q = self.p.nodes[i].budget_us[cpu.domain] as f64 / self.deadline(i);
@@ -303,7 +305,7 @@ impl<'p> Written<'p> {
         }
     }
 
-    /// What is to be least: the power in mW; or λ, at no more than that power in nW.
+    /// Sets the objective: the power in mW; or λ, at no more than `most_nw`.
     pub(super) fn aim(&mut self, objective: Objective, most_nw: u64) {
         for column in &mut self.program.columns {
             column.cost = 0.0;
@@ -321,7 +323,8 @@ impl<'p> Written<'p> {
         }
     }
 
-    /// No more power than that, in nW; of each node's the integers have rounded up less than one.
+    /// Adds a bound of the power, in nW; of each node's power the integers have rounded up less
+    /// than one.
     pub(super) fn no_more_than(&mut self, nw: u64) {
         let power = self.power.clone();
         self.at_most(power, nw as f64 / NW_IN_UNIT - self.program.constant + 1e-9);
@@ -337,7 +340,7 @@ impl<'p> Written<'p> {
         }
     }
 
-    /// Not these places at these OPPs.
+    /// Adds a constraint that excludes these places at these OPPs.
     pub(super) fn forbid(&mut self, config: &Config) {
         let mut terms: Vec<(usize, f64)> =
             config.opp.iter().zip(&self.o).map(|(m, o)| (o[*m], 1.0)).collect();
@@ -354,7 +357,7 @@ impl<'p> Written<'p> {
         self.at_most(terms, upper);
     }
 
-    /// What is whole of an answer.
+    /// Reads the integers of an answer: the place of each node, the OPP of each domain.
     pub(super) fn config(&self, values: &[f64]) -> Config {
         let on = |column: usize| values.get(column).copied().unwrap_or(0.0);
         let largest = |columns: &mut dyn Iterator<Item = (usize, usize)>| {

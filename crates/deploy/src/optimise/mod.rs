@@ -49,7 +49,7 @@ pub use solve::{Solver, solve};
 pub(crate) use workload::text as quoted;
 pub use workload::{Runs, beside, workload};
 
-/// What is to be least, or most.
+/// The objective of the optimisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {
     /// The power; how long before its deadline a graph is done, nobody cares.
@@ -65,7 +65,7 @@ impl Objective {
     /// The most slack that costs no power.
     pub const SLACK: Objective = Objective::Slack { within_permille: 0 };
 
-    /// No more than that, in nW, where `least_nw` is the least.
+    /// The power that a deployment may need, in nW, where `least_nw` is the least.
     fn most_nw(self, least_nw: u64) -> u64 {
         let within = match self {
             Objective::Power => 0,
@@ -81,7 +81,7 @@ impl Objective {
 pub enum Place {
     /// On this one of [`Problem::cpus`].
     Cpu(usize),
-    /// This one of its [`Vertex::versions`].
+    /// A version of the function for a device: a place in [`Vertex::versions`].
     Version(usize),
 }
 
@@ -143,7 +143,7 @@ pub struct Effort<'a> {
 pub const ENDLESS: Effort<'static> = Effort::of(u64::MAX);
 
 impl Effort<'_> {
-    /// So many steps, and nobody stops it.
+    /// An effort of so many steps that nobody stops.
     pub const fn of(steps: u64) -> Effort<'static> {
         Effort { steps, stop: &|| false }
     }

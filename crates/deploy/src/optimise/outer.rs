@@ -104,7 +104,8 @@ fn near(bound: u64, power: u64, p: &Problem) -> bool {
     power.saturating_sub(bound) <= 10 + p.nodes.len() as u64 + power / ENOUGH
 }
 
-/// Of all deployments with no more power than the objective allows beside this one's, one with the least λ.
+/// Finds a deployment of the least λ, among those with no more power than the objective allows
+/// beside `least`.
 fn slackest(
     p: &Problem,
     least: super::Config,

@@ -64,7 +64,7 @@ impl Price {
         program.price(&at, best)
     }
 
-    /// How much more than its cheapest place this one is.
+    /// The power that node `i` takes at `place` beyond its cheapest place, in nW.
     pub(super) fn more(&self, p: &Problem, i: usize, place: Place) -> f64 {
         let own = match place {
             Place::Cpu(c) => self.on[i][p.cpus[c].domain],
@@ -80,7 +80,7 @@ impl Price {
     }
 }
 
-/// What is to be priced.
+/// The program whose optimum is a price.
 struct Program<'p> {
     p: &'p Problem,
     cut: &'p Cut,
@@ -138,7 +138,7 @@ impl<'p> Program<'p> {
         self.p.base_nw as f64 + nodes - at[0] * self.most + cpus.sum::<f64>()
     }
 
-    /// If it is more.
+    /// Moves to `next` if its value is better; true if so.
     fn take(&self, at: &mut Vec<f64>, best: &mut f64, next: Vec<f64>) -> bool {
         let value = self.value(&next);
         let better = value > *best + 1e-6 * self.scale;

@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// By the factor. Rounding: up.
+    /// Multiplies a time by the factor. Rounding: up.
     fn grown(self, us: u64) -> u64 {
         (us * self.factor_permille).div_ceil(1000)
     }
@@ -64,7 +64,8 @@ pub struct Problem {
     pub domains: Vec<Island>,
     /// The devices.
     pub devices: Vec<Accelerator>,
-    /// Who asks them. `None`: nobody knows, and it takes no time.
+    /// Task that makes the requests of devices. `None`: it is not known, and requests take no CPU
+    /// time.
     pub helper: Option<Helper>,
     /// What the CPUs take with no node on any, in nW.
     pub base_nw: u64,
@@ -81,7 +82,7 @@ pub struct Graph {
     pub period_us: u64,
     /// D: from an activation to the end.
     pub deadline_us: u64,
-    /// Its nodes, each behind those that it waits for; the last one is its end.
+    /// The graph's nodes, each behind those that it waits for; the last one is the graph's end.
     pub nodes: Vec<usize>,
 }
 
@@ -107,9 +108,9 @@ pub struct Vertex {
 pub struct Version {
     /// Of [`Problem::devices`].
     pub device: usize,
-    /// What it takes at most.
+    /// Time on the device at most, in µs.
     pub work_us: u64,
-    /// The same, by the factor.
+    /// [`Version::work_us`] by the factor.
     pub runtime_us: u64,
     /// In the mean, where the graph is activated as often as it may.
     pub power_nw: u64,
@@ -120,7 +121,7 @@ pub struct Version {
 pub struct Accelerator {
     /// The file's name of it.
     pub name: String,
-    /// What it takes where some node is on it, in nW.
+    /// Power of the device where some node is on it, in nW.
     pub idle_nw: u64,
     /// What a request takes of its helper's CPU, in µs as [`Vertex::work_us`].
     pub helper_work_us: u64,
@@ -142,7 +143,7 @@ pub struct Helper {
 /// A CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub id: CpuId,
     /// Of [`Problem::domains`].
     pub domain: usize,
@@ -166,9 +167,9 @@ pub struct Island {
 /// An OPP of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OppOf {
-    /// Its frequency.
+    /// The OPP's frequency.
     pub freq: KHz,
-    /// That of the highest.
+    /// The highest frequency of the domain.
     pub freq_max: KHz,
     /// L: for how much there is room, in 10⁻⁶ of a CPU of capacity 1024.
     pub room_ppm: u64,
@@ -177,7 +178,7 @@ pub struct OppOf {
 }
 
 impl Problem {
-    /// Of these graphs on that platform.
+    /// The problem of deploying these graphs on that platform.
     ///
     /// Errors: a node names a CPU that the platform lacks, or the platform does not know its power.
     pub fn new(dags: &Dags, platform: &Platform, options: Options) -> Result<Problem, InputError> {
@@ -277,7 +278,8 @@ impl Problem {
         Ok(())
     }
 
-    /// p: what `node` takes in the mean on CPUs of that domain at that OPP, in nW. Rounding: up.
+    /// The power p that `node` takes in the mean on CPUs of that domain at that OPP, in nW.
+    /// Rounding: up.
     pub fn node_nw(&self, node: usize, domain: usize, opp: usize) -> u64 {
         let (v, d) = (&self.nodes[node], &self.domains[domain]);
         let o = &d.opps[opp];
@@ -287,7 +289,8 @@ impl Problem {
         nw.try_into().unwrap_or(u64::MAX)
     }
 
-    /// What `config` takes in the mean, in nW, where every graph is activated as often as it may and takes all that it may.
+    /// The mean power of `config`, in nW, where every graph is activated as often as it may and
+    /// takes all that it may.
     pub fn power_nw(&self, config: &Config) -> u64 {
         let mut used = vec![false; self.cpus.len()];
         let mut requested = vec![false; self.devices.len()];
@@ -329,7 +332,7 @@ impl Problem {
         self.helper.is_none_or(|h| h.cpu != cpu || h.first)
     }
 
-    /// For each domain the first one that is like it in all that counts here.
+    /// Maps each domain to the first one that is like it in all that counts here.
     pub(super) fn alike(&self) -> Vec<usize> {
         let (d, n) = (&self.domains, &self.nodes);
         let same = |a: usize, b: usize| {
@@ -344,7 +347,7 @@ impl Problem {
         (0..d.len()).map(|j| (0..j).find(|i| same(*i, j)).unwrap_or(j)).collect()
     }
 
-    /// At most from a wakeup until a CPU that idles runs there, in µs.
+    /// The longest time from a wakeup until an idle CPU at `place` runs, in µs; 0 on a device.
     pub(super) fn wake_us(&self, place: Place) -> u64 {
         match place {
             Place::Cpu(cpu) => self.domains[self.cpus[cpu].domain].wake_us,
@@ -352,7 +355,8 @@ impl Problem {
         }
     }
 
-    /// What a request takes of its device at least, in µs: with nothing beside it, and its helper's CPU as fast as it may be.
+    /// The time that a request takes of its device at least, in µs: with nothing beside it, and its
+    /// helper's CPU as fast as it may be.
     pub(super) fn request_us(&self, version: &Version) -> u64 {
         let fastest: Vec<usize> = self.domains.iter().map(|d| d.opps.len() - 1).collect();
         let wake = self.helper.map_or(0, |h| self.domains[self.cpus[h.cpu].domain].wake_us);
@@ -395,8 +399,9 @@ impl Problem {
         (0..n).map(room).collect()
     }
 
-    /// How long requests of each device take at most, waiting included, in µs, of those that have a place: first come, first served, and each
-    /// other node has one request before it at most, since it is done before it comes again. At each of its steps on the helper's CPU, and
+    /// The time that requests of each device take at most, waiting included, in µs, of those that
+    /// have a place: first come, first served, and each other node has one request before it at
+    /// most, since it is done before it comes again. At each of its steps on the helper's CPU, and
     /// where it is loaded, a request waits for one of each node, or device, beside.
     pub(super) fn responses_us(&self, place: &[Option<Place>], opp: &[usize]) -> Vec<u64> {
         let mut on: Vec<Vec<u64>> = vec![Vec::new(); self.devices.len()];
@@ -426,8 +431,8 @@ impl Problem {
         (0..all).map(response).collect()
     }
 
-    /// What a device takes more, in nW, with version `a` of node `i` on it beside those that have a place; `None`: some request would not be done
-    /// by these times.
+    /// The power that devices take in addition, in nW, with version `a` of node `i` on it beside
+    /// those that have a place; `None`: some request would not be done by these times.
     pub(super) fn requested(
         &self,
         i: usize,
@@ -450,7 +455,8 @@ impl Problem {
         in_time.then_some(if first { self.devices[own].idle_nw } else { 0 })
     }
 
-    /// What a request of that device takes on its helper's CPU at that OPP, in µs. Rounding: up.
+    /// The time that a request of that device takes on its helper's CPU at that OPP, in µs.
+    /// Rounding: up.
     pub(super) fn helper_us(&self, device: usize, opp: &[usize]) -> u64 {
         let Some(helper) = self.helper else { return 0 };
         let domain = self.cpus[helper.cpu].domain;
@@ -487,7 +493,8 @@ impl Problem {
         all
     }
 
-    /// What helpers on a CPU of that domain take, at the OPP at which they take most.
+    /// Adds to each version the mean power of its helper on a CPU of domain `j`, at the OPP at
+    /// which that is most.
     fn charge_helpers(&mut self, j: usize) {
         let (island, devices) = (&self.domains[j], &self.devices);
         for v in &mut self.nodes {

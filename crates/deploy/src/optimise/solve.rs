@@ -7,7 +7,7 @@ use super::exact::{Searched, least, slackest};
 use super::greedy::greedy_config;
 use super::{Config, Effort, Ended, Found, Objective, Problem};
 
-/// Who looks for it.
+/// The solver that looks for a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solver {
     /// See [`super::greedy`].
@@ -84,7 +84,7 @@ pub fn solve(
 }
 
 impl Searched {
-    /// By who proves nothing.
+    /// The result of a solver that proves nothing.
     fn known(config: Option<Config>) -> Searched {
         Searched { config, bound_nw: 0, bound: 0.0, ended: Ended::Whole, left: u64::MAX }
     }

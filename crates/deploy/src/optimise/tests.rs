@@ -438,7 +438,8 @@ fn a_search_that_is_cut_off_says_how_far_the_best_may_be() {
     assert!(cut >= 3, "{cut}");
 }
 
-/// Who asks a device has a CPU for itself, whose wakeups, frequency and neighbours a request waits for; or comes first.
+/// The task that asks a device has a CPU for itself, whose wakeups, frequency and neighbours a
+/// request waits for; or it comes first.
 #[test]
 fn who_asks_a_device_has_its_cpu_or_comes_first() {
     let file = |load: u64| {

@@ -22,7 +22,7 @@ const MAX_OPPS: usize = 1_000_000;
 /// The part of λ from which on branches are solved.
 const DOUBTFUL: f64 = 0.95;
 
-/// What is to be found.
+/// The aim of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Aim {
     /// Less power.
@@ -49,7 +49,7 @@ pub(super) struct Tree<'p> {
     pub(super) cuts: Cuts<'p>,
 }
 
-/// What is placed so far.
+/// A partial assignment.
 struct Partly {
     place: Vec<Option<Place>>,
     left: Vec<u64>,
@@ -82,7 +82,7 @@ pub(super) fn opps(p: &Problem) -> Option<Vec<(u64, Vec<usize>)>> {
     Some(all)
 }
 
-/// What a node takes at least.
+/// The power that a node takes at least at these OPPs, in nW.
 fn least(p: &Problem, opp: &[usize], i: usize) -> u64 {
     let open = |j: &usize| {
         let d = &p.domains[*j];
@@ -95,7 +95,7 @@ fn least(p: &Problem, opp: &[usize], i: usize) -> u64 {
 }
 
 impl<'p> Tree<'p> {
-    /// Of nothing, or of the best that is known.
+    /// A search that begins with nothing, or with the best deployment that is known.
     pub(super) fn new(p: &'p Problem, best: Option<Config>, effort: Effort<'p>) -> Tree<'p> {
         let deadlines = proportional(p);
         let density = |i: &usize| p.nodes[*i].budget_us[0] * 1_000_000 / deadlines[*i].max(1);
@@ -118,14 +118,14 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// What these OPPs need at least for what is wanted, in nW; `None`: they do not do.
+    /// The power that these OPPs need at least for the aim, in nW; `None`: they do not do.
     pub(super) fn price(&mut self, opp: &[usize]) -> Option<u64> {
         let most = self.most();
         let known = self.cuts.bound_partly(opp, &vec![None; self.p.nodes.len()], most + 1e-9);
         (known <= most + 1e-9).then(|| self.cuts.price(opp, most).bound.max(0.0) as u64)
     }
 
-    /// At these OPPs, with no more than so many nW, λ is no less than that, or than `least`.
+    /// The lower bound of λ at these OPPs with no more than `most_nw`; never above `least`.
     pub(super) fn least_lambda(&self, opp: &[usize], most_nw: u64, least: f64) -> f64 {
         let needs = |lambda: f64| self.cuts.needs_nw(opp, lambda) > most_nw as f64;
         let (mut low, mut high) = (self.cuts.bound_of(opp), least);
@@ -139,7 +139,7 @@ impl<'p> Tree<'p> {
         low
     }
 
-    /// All places at these OPPs.
+    /// Searches all places at these OPPs.
     pub(super) fn search(&mut self, opp: &[usize]) {
         let p = self.p;
         let price = self.cuts.price(opp, self.most());
@@ -172,7 +172,7 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// How it ended, if it has.
+    /// The reason for which the search ended: stopped, out of steps, or complete.
     pub(super) fn ended(&self) -> Ended {
         match (self.cuts.stopped, self.cuts.work) {
             (true, _) => Ended::Stopped,
@@ -220,7 +220,7 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// Where a node may go, and what that takes, the least first.
+    /// The places where a node may go, with the power that each adds, the least first.
     fn ways(&self, opp: &[usize], i: usize, partly: &Partly) -> Vec<(u64, Place)> {
         let (p, v) = (self.p, &self.p.nodes[i]);
         let mut ways: Vec<(u64, Place)> = Vec::new();
@@ -249,13 +249,13 @@ impl<'p> Tree<'p> {
         ways
     }
 
-    /// What a node takes of a CPU at least, in 10⁻⁶.
+    /// The share of a CPU that a node takes at least, in 10⁻⁶.
     fn needs(&self, i: usize, cpu: usize) -> u64 {
         let longest = self.longest[i].saturating_sub(self.p.wake_us(Place::Cpu(cpu))).max(1);
         self.p.nodes[i].budget_us[self.p.cpus[cpu].domain] * 1_000_000 / longest
     }
 
-    /// Result: whether its CPU was used before.
+    /// Places node `i`; returns whether its CPU was used before.
     fn put(&self, i: usize, place: Place, nw: u64, partly: &mut Partly) -> bool {
         partly.place[i] = Some(place);
         partly.nw += nw;
@@ -279,7 +279,8 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// All are placed.
+    /// Solves for the deadlines, now that all nodes are placed, and keeps the deployment if it is
+    /// better.
     fn look(&mut self, opp: &[usize], partly: &Partly) {
         let p = self.p;
         let unused = |j: usize| !p.domains[j].cpus.iter().any(|c| partly.used[*c]);

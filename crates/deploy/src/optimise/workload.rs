@@ -32,7 +32,7 @@ pub enum Runs {
     },
 }
 
-/// What loads functions into devices, one after the other: no device is called so.
+/// The task that loads functions into devices, one after the other: no device has this name.
 const LOADER: &str = "\"<loads devices>\"";
 /// Jobs that are drawn before they begin anew.
 const DRAWN: usize = 64;
@@ -138,7 +138,8 @@ pub fn beside(p: &Problem, d: &Deployment, runs: Runs, busy: bool) -> String {
     out
 }
 
-/// What asks a device of `device`, whose function takes so many µs: always the function of another node was there before.
+/// Writes a request of `device`, whose function takes `us`: the function of another node is always
+/// taken to have been there before.
 fn request(
     out: &mut String,
     p: &Problem,
@@ -179,7 +180,7 @@ fn path(p: &Problem, d: &Deployment, g: usize) -> Vec<usize> {
     path
 }
 
-/// As a string of JSON.
+/// Writes `s` as a string of JSON.
 pub(crate) fn text(s: &str) -> String {
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 type Groups = Vec<Vec<u32>>;
 
 impl Draft<'_> {
-    /// What the CPUs share; `llc`: their last-level caches.
+    /// Finds what the CPUs share; `llc`: their last-level caches.
     pub(super) fn topology(&mut self, llc: &Groups) -> Topology {
         let m = self.machine;
         let of = |list: Option<&Vec<u32>>, id: u32| list.cloned().unwrap_or_else(|| vec![id]);
@@ -84,7 +84,7 @@ impl Draft<'_> {
         seen.into_iter().collect()
     }
 
-    /// Every CPU in a group: those given, the others by themselves.
+    /// Puts every CPU in a group: those given, the others by themselves.
     fn cpu_groups(&self, groups: &Groups) -> Groups {
         let named: BTreeSet<u32> = groups.iter().flatten().copied().collect();
         let alone = self.machine.cpus.iter().map(|c| c.id).filter(|id| !named.contains(id));
@@ -164,7 +164,8 @@ fn torn(groups: &Groups, wider: &Groups) -> Option<Vec<u32>> {
     groups.iter().find(|g| g.iter().any(|c| of(c) != of(&g[0]))).cloned()
 }
 
-/// What a platform takes: 10 on the diagonal and nowhere else, at most 254, the same there and back.
+/// Whether a platform takes the distances `d`: 10 on the diagonal and nowhere else, at most 254,
+/// the same there and back.
 fn is_metric(d: &[Vec<u32>]) -> bool {
     let good = |a: usize, b: usize| {
         let way = d[a][b];

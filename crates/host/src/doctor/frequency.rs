@@ -223,7 +223,7 @@ fn to_schedutil(p: &CpufreqPolicy) -> String {
     }
 }
 
-/// schedutil by itself: how long the climb takes by PELT alone, on each kind of CPU.
+/// Reports on schedutil by itself: how long the climb takes by PELT alone, on each kind of CPU.
 fn schedutil(
     m: &Machine,
     group: &[&CpufreqPolicy],
@@ -275,7 +275,7 @@ fn schedutil(
     );
 }
 
-/// schedutil's rate limit, against what this kernel would choose.
+/// Reports on schedutil's rate limit, against what this kernel would choose.
 fn rate_limit(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
     let p = group[0];
     let Some(limit) = &p.rate_limit_us else {
@@ -414,7 +414,7 @@ fn preference(group: &[&CpufreqPolicy], all: &mut Findings) {
     );
 }
 
-/// Turbo that is there and switched off.
+/// Reports turbo that is there and switched off.
 fn boost(m: &Machine, all: &mut Findings) {
     let off = |name: &str, value: u64| m.knob_number(name).filter(|f| f.value == value);
     let found = off("intel_pstate_no_turbo", 1)

@@ -23,13 +23,13 @@ use crate::root::{Fact, Root, format_cpu_list};
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
-    /// What is the case, one line.
+    /// State of affairs, one line.
     pub title: String,
     /// Which files say so.
     pub evidence: Vec<Evidence>,
-    /// What it means for response time, in numbers where there are any.
+    /// Consequence for response time, in numbers where there are any.
     pub meaning: String,
-    /// What can be done about it, or how to know more; `None`: nothing.
+    /// Advice on what can be done about it, or how to know more; `None`: nothing.
     pub hint: Option<String>,
 }
 
@@ -38,25 +38,25 @@ pub struct Finding {
 pub struct Evidence {
     /// The file's name, or how else the value was found out.
     pub file: String,
-    /// Its content, or the part that matters.
+    /// Content of the file, or the part that matters.
     pub value: String,
 }
 
 /// How much a finding matters, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It costs response time now.
+    /// The finding costs response time now.
     Costly,
-    /// It shapes response time, or decides what can be known or done here.
+    /// The finding shapes response time, or decides what can be known or done here.
     Notable,
-    /// It could not be read, so it may hide something.
+    /// The source could not be read, so it may hide something.
     Unreadable,
     /// Looked at and in order.
     Fine,
 }
 
 impl Severity {
-    /// Its name in reports.
+    /// The severity's name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Costly => "costly",
@@ -81,7 +81,7 @@ pub fn examine(m: &Machine) -> Vec<Finding> {
     all.sorted()
 }
 
-/// What could not be read: what needs root as one finding, what is garbage as another.
+/// Reports what could not be read: what needs root as one finding, what is garbage as another.
 fn unreadable(m: &Machine, all: &mut Findings) {
     let evidence = |denied: bool| -> Vec<Evidence> {
         let of_kind = m.problems.iter().filter(|p| p.denied == denied);
@@ -157,9 +157,9 @@ fn grow_ms(from: f64, to: f64, speed: f64) -> f64 {
     HALF_LIFE_MS * ((1024.0 - from) / (1024.0 - to)).log2() / speed
 }
 
-/// How schedutil climbs a policy when a task turns busy from util 0, by the closed form and
-/// without rate limit: milliseconds at the lowest frequency, and until the highest is asked.
-/// `None` if there are no two frequencies.
+/// The time that schedutil takes to climb a policy when a task turns busy from util 0, by the
+/// closed form and without rate limit: milliseconds at the lowest frequency, and until the highest
+/// is asked. `None` if there are no two frequencies.
 ///
 /// OPP i is left when 1.25 · util / capacity · freq_max exceeds its frequency.
 fn climb_ms(freqs: &[u64], capacity: u64) -> Option<(f64, f64)> {
@@ -206,7 +206,7 @@ fn mhz(khz: u64) -> String {
     }
 }
 
-/// µs as `70 µs`, `7.5 ms`, `6.4 s`.
+/// Formats µs as `70 µs`, `7.5 ms`, `6.4 s`.
 fn duration(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),

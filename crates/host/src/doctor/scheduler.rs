@@ -103,7 +103,7 @@ fn capacities(m: &Machine, all: &mut Findings) {
     all.add(ms, Finding { severity, title, evidence, meaning, hint: None });
 }
 
-/// Energy-aware scheduling: on, off, or why it cannot be.
+/// Reports on energy-aware scheduling: on, off, or why it cannot be.
 fn energy(m: &Machine, all: &mut Findings) {
     if !m.is_asymmetric() {
         return;
@@ -163,7 +163,7 @@ fn energy(m: &Machine, all: &mut Findings) {
     }
 }
 
-/// Utilisation clamps: built in, restricted, or set by control groups.
+/// Reports on utilisation clamps: built in, restricted, or set by control groups.
 fn clamps(m: &Machine, all: &mut Findings) {
     let Some(min) = m.knob("util_clamp_min") else {
         return no_clamps(m, all);
@@ -214,7 +214,7 @@ fn clamps(m: &Machine, all: &mut Findings) {
     }
 }
 
-/// Without the sysctl: not built in, or built in and not to be seen.
+/// Reports on clamps without the sysctl: not built in, or built in and not to be seen.
 fn no_clamps(m: &Machine, all: &mut Findings) {
     let sysctl = Evidence {
         file: "/proc/sys/kernel/sched_util_clamp_min".to_owned(),
@@ -375,7 +375,7 @@ fn smt(m: &Machine, all: &mut Findings) {
     });
 }
 
-/// When a woken task may take the CPU from a running one.
+/// Reports when a woken task may take the CPU from a running one.
 fn preemption(m: &Machine, all: &mut Findings) {
     let model = m.knob("preempt").and_then(|f| {
         let value = f.value.split(['(', ')']).nth(1)?.to_owned();

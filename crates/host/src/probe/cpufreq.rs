@@ -10,11 +10,11 @@ pub(crate) const ETERNAL: u64 = u32::MAX as u64;
 /// One frequency domain, `/sys/devices/system/cpu/cpufreq/policyN`. Frequencies in kHz.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpufreqPolicy {
-    /// Its directory.
+    /// Directory of the policy.
     pub dir: String,
-    /// Its CPUs that are online.
+    /// Online CPUs of the policy.
     pub cpus: Vec<u32>,
-    /// Its CPUs that are not.
+    /// Offline CPUs of the policy.
     pub offline: Vec<u32>,
     /// The driver (`cpufreq-dt`, `intel_pstate`, …).
     pub driver: Option<Fact>,
@@ -53,13 +53,13 @@ pub struct CpufreqPolicy {
 /// A performance domain of the energy model, `/sys/kernel/debug/energy_model/cpuN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfDomain {
-    /// Its directory.
+    /// Directory of the domain.
     pub dir: String,
-    /// Its CPUs.
+    /// CPUs of the domain.
     pub cpus: Vec<u32>,
     /// What `power` counts, as a factor to µW; `None`: an abstract scale, or artificial.
     pub microwatts_per_unit: Option<u64>,
-    /// Its performance states, frequency ascending.
+    /// Performance states, frequency ascending.
     pub states: Vec<EmState>,
 }
 
@@ -211,7 +211,7 @@ pub(super) fn energy_model(root: &Root, kernel: Option<KernelRev>) -> Vec<PerfDo
     domains
 }
 
-/// Directory `ps:FREQ` or, in older kernels, `cs:FREQ` and `psFREQ`.
+/// Reads a directory `ps:FREQ` or, in older kernels, `cs:FREQ` and `psFREQ`.
 fn em_state(root: &Root, dir: &str, name: &str) -> Option<EmState> {
     if !(name.starts_with("ps") || name.starts_with("cs")) {
         return None;

@@ -27,7 +27,7 @@ pub(super) fn config(root: &Root, release: Option<&str>) -> Option<Fact<BTreeMap
     Some(Fact { value: options, file: text.file })
 }
 
-/// At most 4 MiB of what `gz` holds; `None` if it is no gzip file.
+/// Unpacks at most 4 MiB of `gz`; `None` if it is no gzip file.
 fn gunzip(gz: &[u8]) -> Option<String> {
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(gz).take(4 << 20).read_to_end(&mut bytes).ok()?;
@@ -67,7 +67,7 @@ fn hz_of_coarse_clock() -> Option<u32> {
     (24..=10_000).contains(&hz).then_some(hz)
 }
 
-/// What the machine is sold as.
+/// The name under which the machine is sold.
 pub(super) fn product(root: &Root) -> Option<Fact> {
     let clean = |f: Fact| {
         let value = f.value.trim_matches(|c: char| c == '\0' || c.is_whitespace()).to_owned();
@@ -82,7 +82,7 @@ pub(super) fn product(root: &Root) -> Option<Fact> {
         .or_else(|| root.read("/sys/devices/virtual/dmi/id/product_name").and_then(clean))
 }
 
-/// What says that a hypervisor runs this machine.
+/// The fact that tells that a hypervisor runs this machine.
 pub(super) fn virtual_machine(root: &Root, flags: &[String]) -> Option<Fact> {
     if flags.iter().any(|f| f == "hypervisor") {
         return Some(Fact {
@@ -125,7 +125,7 @@ pub(super) fn sugov_threads(root: &Root) -> Option<Vec<u32>> {
     Some(pids.filter_map(|pid| comm(pid)?.value.strip_prefix("sugov:")?.parse().ok()).collect())
 }
 
-/// Control groups with a `cpu.uclamp.min` above 0 or a `cpu.uclamp.max` below the maximum: at
+/// Lists control groups with a `cpu.uclamp.min` above 0 or a `cpu.uclamp.max` below the maximum: at
 /// most four levels deep, at most 2000 groups.
 pub(super) fn cgroup_clamps(root: &Root) -> Vec<Fact> {
     let mut found = Vec::new();
@@ -161,7 +161,7 @@ pub(super) fn cgroup_clamps(root: &Root) -> Vec<Fact> {
     found
 }
 
-/// Cooling devices of CPUs that are in use now.
+/// Lists cooling devices of CPUs that are in use now.
 pub(super) fn cooling(root: &Root) -> Vec<Fact> {
     let parent = "/sys/class/thermal";
     let devices = root.list(parent).into_iter().filter(|n| n.starts_with("cooling_device"));

@@ -44,7 +44,7 @@ pub struct Machine {
     pub hz: Option<Fact<u32>>,
     /// The kernel's build configuration: `CONFIG_X` without `CONFIG_` to its value.
     pub config: Option<Fact<BTreeMap<String, String>>>,
-    /// What says that this is a virtual machine.
+    /// Fact that tells that this is a virtual machine.
     pub virtual_machine: Option<Fact>,
     /// Flags of the first CPU in `/proc/cpuinfo` (x86 `flags`, arm64 `Features`).
     pub cpu_flags: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Machine {
     pub cgroup_clamps: Vec<Fact>,
     /// Cooling devices that limit CPUs now: file and value.
     pub cooling: Vec<Fact>,
-    /// What could not be read.
+    /// Files that could not be read.
     pub problems: Vec<Problem>,
     knobs: BTreeMap<&'static str, Fact>,
 }
@@ -63,9 +63,9 @@ pub struct Machine {
 /// One CPU that is online.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub id: u32,
-    /// Its capacity, of 1024, as the scheduler takes it.
+    /// Capacity of the CPU, of 1024, as the scheduler takes it.
     pub capacity: Option<Fact<u64>>,
     /// The CPUs that share its last-level cache.
     pub llc: Option<Fact<Vec<u32>>>,
@@ -73,7 +73,7 @@ pub struct Cpu {
     pub l2: Option<Fact<Vec<u32>>>,
     /// The hardware threads of its core, itself included.
     pub siblings: Option<Fact<Vec<u32>>>,
-    /// Its socket.
+    /// Socket of the CPU.
     pub package: Option<Fact<u64>>,
     /// Idle states, shallow to deep.
     pub idle: Vec<Idle>,
@@ -84,9 +84,9 @@ pub struct Cpu {
 /// One NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
+    /// Number of the node.
     pub id: u32,
-    /// Its CPUs; none if it has only memory.
+    /// CPUs of the node; none if it has only memory.
     pub cpus: Fact<Vec<u32>>,
     /// How far it is to each node, by number.
     pub distance: Option<Fact<Vec<u32>>>,
@@ -95,7 +95,7 @@ pub struct Node {
 /// One cpuidle state of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Its name.
+    /// Name of the state.
     pub name: String,
     /// Time to leave it, µs.
     pub exit_latency_us: Fact<u64>,

@@ -72,7 +72,7 @@ impl CfsRq {
         (first.id != picked.id && self.wakeup_preempt_entity(first, picked) < 1).then_some(first.id)
     }
 
-    /// Another `latency_nice` of the queued `id`; false if it is not queued.
+    /// Sets another `latency_nice` of the queued `id`; false if it is not queued.
     pub fn set_latency_nice(&mut self, id: impl Into<EntityId>, latency_nice: i8) -> bool {
         let id = id.into();
         let Some(entity) = self.get_mut(id) else { return false };

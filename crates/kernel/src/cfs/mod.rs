@@ -69,12 +69,12 @@ pub struct CfsRq {
     curr: Option<Entity>,
     timeline: Timeline,
     buddies: Buddies,
-    /// Who wants the CPU soon, and has not had it since it woke (`latency_timeline`).
+    /// Entities that want the CPU soon and have not had it since they woke (`latency_timeline`).
     latency: Vec<EntityId>,
     need_resched: bool,
 }
 
-/// Who is preferred, or avoided, as far as that is not unfair.
+/// The entities that are preferred or avoided as far as that is not unfair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Buddies {
     last: Option<EntityId>,
@@ -206,9 +206,9 @@ impl CfsRq {
         }
     }
 
-    /// One level of `sched_slice`: the part of `ns` that `load` has of this queue, to whose weight
-    /// what `joins` (with its fixed-point bits) is added first. Rounding: down, by the inverse of the
-    /// sum.
+    /// The slice at one level of `sched_slice`: the part of `ns` that `load` has of this queue, to
+    /// whose weight what `joins` (with its fixed-point bits) is added first. Rounding: down, by the
+    /// inverse of the sum.
     pub fn slice_part(&self, ns: u64, load: &LoadWeight, joins: u64) -> u64 {
         load.part_of(&LoadWeight::of_scaled(self.load + joins), ns)
     }
@@ -227,8 +227,8 @@ impl CfsRq {
         ns.max(least)
     }
 
-    /// How long `entity` may run in one go on a CPU without groups, in ns; `joins`: it is not queued
-    /// yet. Source: fair.c:`sched_slice`.
+    /// The time that `entity` may run in one go on a CPU without groups, in ns; `joins`: it is not
+    /// queued yet. Source: fair.c:`sched_slice`.
     pub fn sched_slice(&self, entity: &Entity, joins: bool) -> u64 {
         let period = self.sched_period(self.nr_running() + usize::from(joins));
         let weight = if joins { entity.load.scaled() } else { 0 };
@@ -244,10 +244,10 @@ impl CfsRq {
 
     // ------------------------------------------------------------------ coming and going
 
-    /// Where a new task begins: after the period that is promised to those who are there, and not
-    /// before its parent, whose vruntime is `parent`. `vslice`: its slice in its virtual time. The
-    /// vruntime is relative to this queue until it is enqueued, on whichever CPU.
-    /// Source: fair.c:`task_fork_fair`.
+    /// Places a new task: after the period that is promised to those who are there, and not before
+    /// its parent, whose vruntime is `parent`. `vslice`: its slice in its virtual time. The
+    /// vruntime is relative to this queue until it is enqueued, on whichever CPU. Source:
+    /// fair.c:`task_fork_fair`.
     pub fn task_fork(&self, entity: &mut Entity, parent: Option<u64>, slice: u64) {
         if let Some(parent) = parent {
             entity.vruntime = parent;
@@ -377,7 +377,7 @@ impl CfsRq {
         }
     }
 
-    /// The same, of one entity's place in it.
+    /// Puts one queued entity back at `place`, as [`CfsRq::resume`] does for the queue.
     pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
         if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
             curr.vruntime = place.vruntime;
@@ -402,8 +402,9 @@ impl CfsRq {
 
     // ------------------------------------------------------------------ who runs
 
-    /// 1: `woken` is so far behind `curr` that it should run instead of who stands there; 0: behind, but
-    /// by no more than the granularity; −1: not behind. Source: fair.c:`wakeup_preempt_entity`.
+    /// Compares a woken entity with the running one. 1: `woken` is so far behind `curr` that it
+    /// should run instead; 0: behind, but by no more than the granularity; −1: not behind. Source:
+    /// fair.c:`wakeup_preempt_entity`.
     fn wakeup_preempt_entity(&self, curr: &Entity, woken: &Entity) -> i32 {
         let behind = curr.vruntime.wrapping_sub(woken.vruntime) as i64;
         // In the woken one's virtual time: light tasks have to be further behind.
@@ -415,7 +416,8 @@ impl CfsRq {
         if behind <= 0 { -1 } else { i32::from(behind > gran()) }
     }
 
-    /// Which entity should run now; the running one counts. Source: fair.c:`pick_next_entity`.
+    /// The entity that should run now; the running one takes part. Source:
+    /// fair.c:`pick_next_entity`.
     pub fn pick_entity(&self) -> Option<EntityId> {
         let picked = self.pick_entity_by_vruntime()?;
         Some(self.sooner_than(picked).unwrap_or(picked))
@@ -453,8 +455,8 @@ impl CfsRq {
         Some(left.id)
     }
 
-    /// Which entity should run now, with the running one's time accounted. Up to 5.13 the one picked is no
-    /// buddy any more, even where it goes on running.
+    /// Picks the entity that should run now, with the running one's time accounted. Up to 5.13 the
+    /// one picked is no buddy any more, even where it goes on running.
     pub fn pick(&mut self) -> Option<EntityId> {
         self.update_curr();
         let id = self.pick_entity()?;
@@ -588,7 +590,7 @@ impl CfsRq {
 
     // ------------------------------------------------------------------ buddies
 
-    /// Which buddies `id` is here.
+    /// Tells as which buddies (last, next, skip) this queue holds `id`.
     pub fn buddy_of(&self, id: impl Into<EntityId>) -> BuddyOf {
         let id = Some(id.into());
         let Buddies { last, next, skip } = self.buddies;

@@ -8,7 +8,7 @@ const A: TaskId = TaskId(1);
 const B: TaskId = TaskId(2);
 const REVS: [KernelRev; 2] = [KernelRev::V5_10, KernelRev::V6_1];
 
-/// Of a machine with 8 CPUs: latency 24 ms, granularity 3 ms, of wakeups 4 ms.
+/// A queue of a machine with 8 CPUs: latency 24 ms, granularity 3 ms, wakeup granularity 4 ms.
 fn runqueue(rev: KernelRev) -> CfsRq {
     CfsRq::new(rev, Features::of(rev), Tunables::of(8))
 }
@@ -132,7 +132,8 @@ fn tunables_grow_with_the_cpus() {
     assert_eq!(eight.idle_min_granularity_ns, 750_000, "not scaled");
 }
 
-/// Task B sleeps at 5 ms and wakes at `wakes` ms beside A, which runs all the time.
+/// Lets task B sleep at 5 ms and wake at `wakes` ms beside A, which runs all the time. Returns the
+/// queue and B's vruntime when it fell asleep.
 fn sleeper(rev: KernelRev, policy: FairPolicy, wakes: u64) -> (CfsRq, u64) {
     let mut rq = queue(rev, &[0, 0]);
     rq.update_clock(5 * MS);

@@ -105,7 +105,7 @@ impl MenuDevice {
         }
     }
 
-    /// What [`from_parts`](MenuDevice::from_parts) makes the same memory of.
+    /// The memory as parts, from which [`from_parts`](MenuDevice::from_parts) makes it again.
     pub fn to_parts(&self) -> (u64, usize, [u32; 6], [u32; 8], usize) {
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         (
@@ -117,12 +117,12 @@ impl MenuDevice {
         )
     }
 
-    /// Whose `menu` it is.
+    /// The release whose `menu` this is.
     pub fn rev(&self) -> KernelRev {
         self.rev
     }
 
-    /// Which of `states` to enter now, and whether to stop the tick. At least two states.
+    /// Chooses which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Source: menu.c:`menu_select`.
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
@@ -173,7 +173,8 @@ impl MenuDevice {
         Selected { state: idx, stop_tick: false }
     }
 
-    /// How long the CPU will sleep, in ns, and when something it knows of will wake it.
+    /// The predicted length of the sleep, and the time until the next event that the CPU knows of,
+    /// both in ns.
     fn predict(&mut self, sleep: Sleep) -> (u64, u64) {
         let typical = self.typical_interval_us().saturating_mul(NSEC_PER_USEC);
         let stopped_asks = sleep.tick_stopped && self.rev >= V6_12;
@@ -245,7 +246,7 @@ impl MenuDevice {
         sorted[at] = us;
     }
 
-    /// What the last sleeps have in common, in µs; [`NONE_US`] if nothing.
+    /// The typical interval of the last sleeps, in µs; [`NONE_US`] if they have nothing in common.
     fn typical_interval_us(&self) -> u64 {
         if self.rev < V6_15 {
             self.typical_interval_us_pre_6_15()

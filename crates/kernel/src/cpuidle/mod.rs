@@ -48,7 +48,7 @@ pub struct Sleep {
     pub tick: Span,
     /// `teo_cpu_is_utilized` (6.3 to 6.10): the CPU's util is more than a 64th of its capacity.
     pub utilized: bool,
-    /// What it may take.
+    /// Limits on the states that the CPU may take.
     pub limits: Limits,
 }
 
@@ -96,7 +96,7 @@ impl Limits {
 }
 
 impl Sleep {
-    /// To the next event of the CPU's clock: the next timer, or the tick while it runs
+    /// The ns to the next event of the CPU's clock: the next timer, or the tick while it runs
     /// (`tick_nohz_get_sleep_length`).
     fn delta_next(&self) -> u64 {
         let timer = self.next_timer.map_or(i64::MAX as u64, |s| s.0);
@@ -125,10 +125,10 @@ pub enum IdleGovernor {
 }
 
 impl IdleGovernor {
-    /// Their names, as in `/sys/devices/system/cpu/cpuidle/available_governors`.
+    /// Names of the governors, as in `/sys/devices/system/cpu/cpuidle/available_governors`.
     pub const NAMES: &'static [&'static str] = &["menu", "teo"];
 
-    /// The one of that name as `rev` has it, without memories; `menu` for any other.
+    /// The governor of that name as `rev` has it, without memories; `menu` for any other name.
     pub fn named(name: &str, rev: KernelRev) -> IdleGovernor {
         match name {
             "teo" if rev >= teo::V7_1 => IdleGovernor::Teo(TeoCpu::default()),
@@ -142,8 +142,9 @@ impl IdleGovernor {
         matches!(self, IdleGovernor::TeoPre71(teo) if teo.asks_for_util())
     }
 
-    /// Which of `states` (shallowest first, at most [`CPUIDLE_STATE_MAX`]) to enter now, and whether
-    /// to stop the tick; not to be asked with less than two ([`single_state_stops_tick`]).
+    /// Chooses which of `states` (shallowest first, at most [`CPUIDLE_STATE_MAX`]) to enter now,
+    /// and whether to stop the tick; not to be asked with less than two
+    /// ([`single_state_stops_tick`]).
     pub fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
         if states.len() < 2 {
             return Selected { state: 0, stop_tick: sleep.tick_stopped };

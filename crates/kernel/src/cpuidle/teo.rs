@@ -51,7 +51,7 @@ fn decay(metric: &mut u32) {
 }
 
 impl TeoCpu {
-    /// Which of `states` to enter now, and whether to stop the tick. At least two states.
+    /// Chooses which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Source: teo.c:`teo_select`.
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {

@@ -84,7 +84,7 @@ impl TeoCpuPre71 {
         (V6_6..V6_11).contains(&self.rev)
     }
 
-    /// Which of `states` to enter now, and whether to stop the tick. At least two states.
+    /// Chooses which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Source: teo.c:`teo_select`.
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {

@@ -47,7 +47,7 @@ impl Eligibility {
 }
 
 impl CfsRq {
-    /// What an entity weighs in V: with the fixed-point bits in 7.2, without them before.
+    /// The weight of an entity in V: with the fixed-point bits from 7.2 on, without them before.
     #[inline]
     fn average_weight(&self, load: &LoadWeight) -> i64 {
         match self.generation {
@@ -103,7 +103,7 @@ impl CfsRq {
         self.zero_vruntime = self.zero_vruntime.wrapping_add_signed(delta);
     }
 
-    /// v0 (`zero_vruntime`; before 6.12 `min_vruntime`).
+    /// The vruntime v0 from which keys count (`zero_vruntime`; before 6.12 `min_vruntime`).
     pub fn zero_vruntime(&self) -> u64 {
         self.zero_vruntime
     }
@@ -128,7 +128,8 @@ impl CfsRq {
         self.zero_vruntime = zero;
     }
 
-    /// The same, of one entity: its place there. `vlag` of one that runs is, up to 6.16, what protects its slice.
+    /// Puts one entity back at `place`, as [`CfsRq::resume`] does for the queue. Up to 6.16 the
+    /// `vlag` of a running one is what protects its slice.
     pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
         let take = |e: &mut Entity| {
             (e.vruntime, e.deadline) = (place.vruntime, place.deadline);
@@ -145,7 +146,7 @@ impl CfsRq {
         }
     }
 
-    /// V - v0.
+    /// The distance V - v0. Rounding: to the left, so that V itself is eligible.
     fn average_offset(&self) -> i64 {
         let mut weight = self.sum_weight;
         if weight == 0 {
@@ -184,7 +185,7 @@ impl CfsRq {
         self.zero_vruntime.wrapping_add_signed(sum.wrapping_div(weight)).wrapping_add(1)
     }
 
-    /// V, moving v0 there where the kernel does.
+    /// The average vruntime V; moves v0 there where the kernel does.
     pub(super) fn sync_avg_vruntime(&mut self) -> u64 {
         let offset = self.average_offset();
         match self.generation {

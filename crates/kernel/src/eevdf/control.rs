@@ -1,5 +1,5 @@
-//! What changes a runqueue from outside the pick: wakeup preemption, yield, new weights and
-//! slices of queued tasks.
+//! Changes of a runqueue from outside the pick: wakeup preemption, yield, new weights and slices of
+//! queued tasks.
 
 use super::average::Eligibility;
 use super::settings::Generation;
@@ -99,8 +99,9 @@ impl CfsRq {
         false
     }
 
-    /// From 7.3: what does not preempt shortens the protection, and whoever asks for shorter slices
-    /// and is eligible comes next even where another would be picked.
+    /// Decides whether `woken` preempts, from 7.3 on: one that does not shortens the protection,
+    /// and one that asks for shorter slices and is eligible comes next even where another would be
+    /// picked.
     fn preempted_by_or_protected(&mut self, woken: &Entity, may: bool, fork: bool) -> bool {
         let short = self.features.preempt_short
             && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
@@ -222,8 +223,8 @@ impl CfsRq {
         self.change(id, |entity| entity.request_slice(slice_ns))
     }
 
-    /// Another `latency_nice` of the queued `id`: it counts from its next request on, to others at once; false
-    /// if it is not queued. Source: `set_latency_fair`.
+    /// Sets another `latency_nice` of the queued `id`, which counts for itself from its next
+    /// request on, for others at once; false if it is not queued. Source: `set_latency_fair`.
     pub fn set_latency_nice(&mut self, id: impl Into<EntityId>, latency_nice: i8) -> bool {
         let (id, slice) = (id.into(), self.tunables.slice_of(latency_nice));
         let Some(custom) = self.get(id).map(|e| e.custom_slice) else { return false };
@@ -251,7 +252,7 @@ impl CfsRq {
         }
     }
 
-    /// Another policy of the queued `id`; false if it is not queued. Source: `sched_setattr`.
+    /// Sets another policy of the queued `id`; false if it is not queued. Source: `sched_setattr`.
     pub fn set_policy(&mut self, id: impl Into<EntityId>, policy: FairPolicy) -> bool {
         self.change(id.into(), |entity| entity.policy = policy)
     }

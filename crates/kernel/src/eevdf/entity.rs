@@ -22,11 +22,11 @@ pub enum FairPolicy {
 /// Which buddies an entity is or was (`cfs_rq::last`, `next`, `skip`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuddyOf {
-    /// It was preempted last.
+    /// True if the entity was preempted last.
     pub last: bool,
-    /// It preempted last.
+    /// True if the entity preempted last.
     pub next: bool,
-    /// It yielded.
+    /// True if the entity yielded.
     pub skip: bool,
 }
 
@@ -47,13 +47,13 @@ pub struct Wakeup {
     pub due: bool,
     /// The policy of the woken task.
     pub woken: FairPolicy,
-    /// That of the task that runs.
+    /// Policy of the task that runs.
     pub running: FairPolicy,
 }
 
 impl Wakeup {
-    /// What the policies of the two tasks decide by themselves, whatever groups they are in; `None`:
-    /// nothing. Source: fair.c:`check_preempt_wakeup`, until 6.11.
+    /// The decision by the policies of the two tasks alone, whatever groups they are in; `None`:
+    /// they decide nothing. Source: fair.c:`check_preempt_wakeup`, until 6.11.
     pub(crate) fn by_policies_pre_6_12(&self) -> Option<bool> {
         if self.running == FairPolicy::Idle && self.woken != FairPolicy::Idle {
             return Some(true);
@@ -62,7 +62,7 @@ impl Wakeup {
     }
 }
 
-/// Whose entity: a task's, or that of a task group on one CPU (`entity_is_task`).
+/// Identifies an entity: a task's, or that of a task group on one CPU (`entity_is_task`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntityId(u32);
 
@@ -130,7 +130,7 @@ impl fmt::Debug for EntityId {
 /// task sleeps; the runqueue keeps it while it is queued or runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entity {
-    /// Whose entity this is.
+    /// The task or group whose entity this is.
     pub id: EntityId,
     /// Weight and inverse.
     pub load: LoadWeight,
@@ -163,7 +163,7 @@ pub struct Entity {
     pub delta_exec: u64,
     /// All its running time, in ns.
     pub sum_exec_runtime: u64,
-    /// That when it was put on the CPU last (CFS only).
+    /// `sum_exec_runtime` when the entity was put on the CPU last (CFS only).
     pub prev_sum_exec_runtime: u64,
 }
 
@@ -179,14 +179,15 @@ pub struct Place {
     pub vlag: i64,
     /// `se->slice`, in ns.
     pub slice: u64,
-    /// What protects the slice of one that runs (`se->vprot`, from 6.17; before, `vlag` does).
+    /// The vruntime up to which a running entity's slice is protected (`se->vprot`, from 6.17;
+    /// before, `vlag` does).
     pub vprot: u64,
     /// With what it competes, with its ten fixed-point bits (`se->load.weight`, from 7.3 `se->h_load.weight`).
     pub weight: u64,
 }
 
 impl Place {
-    /// Whoever stands there competes with that; `own` where it is not told.
+    /// The load with which the entity competes: the weight recorded here, or `own` where none is.
     pub(crate) fn load(&self, own: LoadWeight) -> LoadWeight {
         if self.weight == 0 || self.weight == own.scaled() {
             own
@@ -235,7 +236,7 @@ impl Entity {
         self.rescale_asleep(Generation::of(rev), load);
     }
 
-    /// Weight as people write it, nice 0 = 1024.
+    /// The weight as people write it, nice 0 = 1024.
     pub fn weight(&self) -> Weight {
         self.load.weight()
     }
@@ -246,11 +247,11 @@ impl Entity {
 pub enum EnqueueKind {
     /// For the first time in its life (`ENQUEUE_INITIAL`).
     Initial,
-    /// It woke here (`ENQUEUE_WAKEUP`).
+    /// The task woke here (`ENQUEUE_WAKEUP`).
     Wakeup,
-    /// It woke, and not where it slept (`ENQUEUE_WAKEUP | ENQUEUE_MIGRATED`).
+    /// The task woke, and not where it slept (`ENQUEUE_WAKEUP | ENQUEUE_MIGRATED`).
     WakeupMigrated,
-    /// It comes from another CPU, awake (`ENQUEUE_MIGRATED`).
+    /// The task comes from another CPU, awake (`ENQUEUE_MIGRATED`).
     Migrated,
     /// Back after a change of its attributes (`ENQUEUE_RESTORE`).
     Restore,
@@ -259,25 +260,26 @@ pub enum EnqueueKind {
 /// Why an entity is dequeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DequeueKind {
-    /// It goes to sleep, and may stay queued to pay off its lag (`DEQUEUE_SLEEP`).
+    /// The task goes to sleep, and may stay queued to pay off its lag (`DEQUEUE_SLEEP`).
     Sleep,
-    /// It leaves for good, or sleeps such that it must not be woken spuriously
+    /// The task leaves for good, or sleeps such that it must not be woken spuriously
     /// (`DEQUEUE_SLEEP | DEQUEUE_SPECIAL`).
     SleepSpecial,
-    /// It moves to another CPU.
+    /// The task moves to another CPU.
     Migrate,
-    /// It comes right back after a change of its attributes (`DEQUEUE_SAVE`).
+    /// The task comes right back after a change of its attributes (`DEQUEUE_SAVE`).
     Save,
 }
 
 /// What became of a dequeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeued {
-    /// It left; with its lag, to be enqueued again here or elsewhere.
+    /// The entity left; with its lag, to be enqueued again here or elsewhere.
     Yes(Entity),
-    /// It stays queued, `sched_delayed`: to be woken by
-    /// [`requeue_delayed`](super::CfsRq::requeue_delayed), or handed out by [`take_departed`](super::CfsRq::take_departed) when a pick has met it.
+    /// The entity stays queued, `sched_delayed`: to be woken by
+    /// [`requeue_delayed`](super::CfsRq::requeue_delayed), or handed out by
+    /// [`take_departed`](super::CfsRq::take_departed) when a pick has met it.
     Delayed,
-    /// It was not queued here.
+    /// The entity was not queued here.
     Absent,
 }

@@ -71,14 +71,15 @@ pub struct CfsRq {
     sum_w_vruntime: i64,
     /// Σ w_i over the tree: `sum_weight`, before 7.2 `avg_load`.
     sum_weight: i64,
-    /// Who should run next where that is not unfair (`cfs_rq::next`): from 7.3 whom a wakeup has put
-    /// first, before, in queues of groups, whose task has fallen asleep.
+    /// The entity that should run next where that is not unfair (`cfs_rq::next`): from 7.3 the one
+    /// that a wakeup has put first; before, in queues of groups, the one whose task has fallen
+    /// asleep.
     next: Option<EntityId>,
     need_resched: bool,
     generation: Generation,
     features: Features,
     rev: KernelRev,
-    /// Whose `calc_delta_fair` is used.
+    /// The release whose `calc_delta_fair` is used.
     delta_rev: KernelRev,
     tunables: Tunables,
     departed: Vec<Entity>,
@@ -150,7 +151,7 @@ impl CfsRq {
         &self.timeline
     }
 
-    /// All queued entities: the running one, then the others by task number.
+    /// Iterates over all queued entities: the running one, then the others by task number.
     pub fn iter(&self) -> impl Iterator<Item = &Entity> {
         self.curr.iter().chain(self.timeline.iter())
     }
@@ -168,7 +169,7 @@ impl CfsRq {
         self.need_resched
     }
 
-    /// For callers that do not use [`CfsRq::schedule`].
+    /// Clears the request to reschedule, for callers that do not use [`CfsRq::schedule`].
     pub fn clear_need_resched(&mut self) {
         self.need_resched = false;
     }
@@ -269,7 +270,7 @@ impl CfsRq {
         }
     }
 
-    /// Which buddies `id` is here.
+    /// Tells as which buddies this queue holds `id`: as `next`, or as none.
     pub fn buddy_of(&self, id: impl Into<EntityId>) -> BuddyOf {
         BuddyOf { next: self.next == Some(id.into()), ..BuddyOf::default() }
     }
@@ -416,7 +417,7 @@ impl CfsRq {
         }
     }
 
-    /// Out of the tree, or from the CPU.
+    /// Takes `id` out of the tree or from the CPU.
     fn take_out(&mut self, id: EntityId) -> Option<Entity> {
         if self.curr.as_ref().is_some_and(|curr| curr.id == id) {
             self.curr.take()
@@ -468,8 +469,8 @@ impl CfsRq {
         }
     }
 
-    /// Which entity should run now; the running one counts. Delayed entities whose turn has
-    /// come leave instead (see [`CfsRq::take_departed`]). Source: fair.c:`pick_task_fair`.
+    /// Picks the entity that should run now; the running one takes part. Delayed entities whose
+    /// turn has come leave instead (see [`CfsRq::take_departed`]). Source: fair.c:`pick_task_fair`.
     pub fn pick(&mut self) -> Option<EntityId> {
         loop {
             self.update_curr();
@@ -583,8 +584,9 @@ impl CfsRq {
         true
     }
 
-    /// How far `entity`, just picked and out of the tree, may run undisturbed: to its deadline,
-    /// or for the shortest slice that anyone waiting asks for (7.2, `set_protect_slice`).
+    /// The vruntime up to which `entity`, just picked and out of the tree, may run undisturbed: to
+    /// its deadline, or for the shortest slice that anyone waiting asks for (7.2,
+    /// `set_protect_slice`).
     fn protected_until(&self, entity: &Entity) -> u64 {
         let quantum = if self.features.run_to_parity {
             self.min_slice()

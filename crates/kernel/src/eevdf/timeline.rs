@@ -32,7 +32,7 @@ struct Node {
 }
 
 impl Node {
-    /// Nobody below it.
+    /// A node of the tree without children.
     fn new(entity: Entity, seq: u64) -> Node {
         Node {
             seq,
@@ -91,13 +91,13 @@ impl Timeline {
         self.slot(id).map(|(_, n)| &self.nodes[n as usize].entity)
     }
 
-    /// For fields that neither order nor aggregate anything.
+    /// Gives access to an entity, for fields that neither order nor aggregate anything.
     pub(crate) fn get_mut(&mut self, id: EntityId) -> Option<&mut Entity> {
         let (_, n) = self.slot(id)?;
         Some(&mut self.nodes[n as usize].entity)
     }
 
-    /// All entities, by task number.
+    /// Iterates over all entities, by task number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
         self.index.iter().map(|&(_, n)| &self.nodes[n as usize].entity)
     }

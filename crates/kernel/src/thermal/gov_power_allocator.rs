@@ -88,11 +88,11 @@ impl Pid {
 /// A cooling device that is to get power, in mW.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerActor {
-    /// What it asks for.
+    /// Power that the actor asks for.
     pub req_power: u64,
     /// The most that it can use.
     pub max_power: u64,
-    /// What it gets.
+    /// Power that the actor gets.
     pub granted_power: u64,
 }
 

@@ -24,12 +24,12 @@ pub struct Instance {
     pub upper: u32,
     /// The state that it asks for; `None`: `THERMAL_NO_TARGET`.
     pub target: Option<u32>,
-    /// It has been looked at.
+    /// True once the governor has looked at the instance.
     pub initialized: bool,
 }
 
 impl Instance {
-    /// Of a device with `states` beyond 0.
+    /// An instance of a device with `states` beyond 0.
     pub fn new(states: u32) -> Instance {
         Instance { lower: 0, upper: states, target: None, initialized: false }
     }

@@ -32,21 +32,21 @@ pub struct Node {
 }
 
 impl Node {
-    /// At `millicelsius`.
+    /// A node of this capacitance at `millicelsius`.
     pub fn new(capacitance_mj_per_k: u64, millicelsius: i64) -> Node {
         let nk = i128::from(millicelsius) * 1_000_000;
         let heat_pj = nk * i128::from(capacitance_mj_per_k);
         Node { capacitance_mj_per_k, heat_pj }
     }
-    /// Its heat above that at 0 °C, in pJ.
+    /// The node's heat above that at 0 °C, in pJ.
     pub fn heat_pj(&self) -> i128 {
         self.heat_pj
     }
-    /// Rounding: down.
+    /// The node's temperature in n°C. Rounding: down.
     fn nk(&self) -> i128 {
         self.heat_pj.div_euclid(i128::from(self.capacitance_mj_per_k))
     }
-    /// What a sensor there reads, in m°C. Rounding: to nearest.
+    /// The temperature that a sensor there reads, in m°C. Rounding: to nearest.
     pub fn millicelsius(&self) -> i64 {
         ((self.nk() + 500_000).div_euclid(1_000_000)) as i64
     }
@@ -61,13 +61,14 @@ impl Node {
         self.heat_pj -= pj;
         pj
     }
-    /// What flows from here to `other` meanwhile, in pJ.
+    /// The heat that flows from here to `other` in `time`, in pJ.
     pub fn flow_to(&self, other: &Node, resistance_mk_per_w: u64, time: Span) -> i128 {
         flow_pj(self.nk() - other.nk(), resistance_mk_per_w, time)
     }
 }
 
-/// Through a resistance, in pJ. Rounding: toward zero.
+/// The heat that a difference of `nk` drives through a resistance in `time`, in pJ. Rounding:
+/// toward zero.
 fn flow_pj(nk: i128, resistance_mk_per_w: u64, time: Span) -> i128 {
     nk * i128::from(time.0) / (i128::from(resistance_mk_per_w) * 1000)
 }

@@ -23,7 +23,7 @@ pub enum Trend {
     Raising,
     /// Down.
     Dropping,
-    /// Neither.
+    /// The temperature neither rises nor falls.
     Stable,
 }
 
@@ -48,20 +48,20 @@ pub struct Trip {
 /// What a look at a trip point found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossed {
-    /// It is crossed now.
+    /// The trip is crossed upwards by this reading.
     Up,
-    /// It is left now.
+    /// The trip is left downwards by this reading.
     Down,
-    /// Neither.
+    /// The reading does not cross the trip.
     No,
 }
 
 impl Trip {
-    /// Not crossed.
+    /// A trip that is not crossed.
     pub fn new(temperature: i64, hysteresis: i64) -> Trip {
         Trip { temperature, hysteresis, threshold: temperature }
     }
-    /// Where it begins.
+    /// The temperature at which the trip begins.
     pub fn temperature(&self) -> i64 {
         self.temperature
     }

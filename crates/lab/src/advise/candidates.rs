@@ -1,4 +1,4 @@
-//! What there is to try: small grids of what a user can change, the likeliest first.
+//! Candidates to try: small grids of what a user can change, the likeliest first.
 //!
 //! ```text
 //! those whom the metric is about   util_min, nice, cpuset (big CPUs), slice: all of a chain together
@@ -21,7 +21,7 @@ use risetime_model::{Experiment, Platform};
 
 /// So many others are changed together, and so many of them one at a time.
 const OTHERS: (usize, usize) = (8, 2);
-/// Who runs less than this share of all is not worth a change.
+/// Share of all running time below which a task is not worth a change.
 const RUNS: f64 = 0.01;
 /// On machines of more CPUs a list of nearly all of them is no small change.
 const FEW_CPUS: usize = 32;
@@ -31,13 +31,14 @@ type Named<'e> = (String, &'e TaskSpec);
 
 /// The tasks of a workload by their names in its file.
 struct Who<'e> {
-    /// Whom the metric is about.
+    /// Tasks that the metric is about.
     own: Vec<Named<'e>>,
-    /// Who runs most besides, the heaviest first.
+    /// Tasks that run most besides, the heaviest first.
     others: Vec<Named<'e>>,
 }
 
-/// All there is to try for the figure called `metric`, and what is not tried since this kernel has it not.
+/// Lists all candidates for the figure called `metric`, and what is not tried since this kernel
+/// lacks it.
 pub(super) fn candidates(
     e: &Experiment,
     result: &RunResult,
@@ -213,7 +214,7 @@ fn of_own(e: &Experiment, tasks: &[Named<'_>]) -> Vec<Steps> {
     all
 }
 
-/// Shorter slices, in µs: earlier deadlines.
+/// Changes to shorter slices, in µs: earlier deadlines.
 fn slices(tasks: &[Named<'_>]) -> Vec<Steps> {
     let slice = |us: u64| {
         move |task: &TaskSpec| {
@@ -316,8 +317,8 @@ fn of_all(e: &Experiment) -> Vec<Steps> {
     all
 }
 
-/// Idle states that take long to leave are not taken: down to the shallowest, by the limit that a program asks for and by the
-/// driver's, and with half of what the deepest takes.
+/// Changes that keep CPUs from idle states that take long to leave: down to the shallowest, by the
+/// limit that a program asks for and by the driver's, and with half of what the deepest takes.
 fn idle_states(e: &Experiment) -> Vec<(&'static str, i64)> {
     let states = || e.platform.domains.iter().flat_map(|d| &d.idle);
     let us = |s: &risetime_model::platform::IdleState| (s.exit_latency.0 / 1000) as i64;
@@ -346,8 +347,8 @@ fn governors(e: &Experiment) -> Vec<&'static str> {
     all
 }
 
-/// What the governor and the tracker at hand can be told, the likeliest to help first: sooner, then higher. What is tried of a
-/// time are shares of what it is.
+/// Changes of the tunables of the governor and the tracker in use, the likeliest to help first:
+/// sooner, then higher. For a time, shares of its value are tried.
 fn tunables(e: &Experiment) -> Vec<(&'static str, Vec<Value>)> {
     let parts = |name: &str, by: &[i64]| -> Vec<Value> {
         let now = e.settings.int(name).unwrap_or(0);

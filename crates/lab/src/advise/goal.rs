@@ -25,12 +25,12 @@ use risetime_sim::Simulator;
 use risetime_trace::RunError;
 use std::collections::BTreeMap;
 
-/// What is to hold, and what is to be least.
+/// A goal: what has to hold, and at the least of which cost.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// What is to hold from every start phase.
+    /// Expectation that has to hold from every start phase.
     pub expected: Expectation,
-    /// What is to be least then.
+    /// Metric that is to be least where it holds.
     pub least: Metric,
 }
 
@@ -135,7 +135,8 @@ struct Search<'w, P> {
 /// Clamps of the same tasks.
 type Kind = (String, Vec<String>);
 
-/// Which clamps `steps` sets, all to the same value, and to which; `None`: something else.
+/// The clamps that `steps` sets, all to the same value, and that value; `None`: they set something
+/// else.
 fn clamp(steps: &Steps) -> Option<(Kind, u64)> {
     const KEYS: [&str; 4] = ["util_min", "util_max", "uclamp_min", "uclamp_max"];
     let change = |step: &Step| match step {
@@ -166,7 +167,7 @@ impl<'w, P: FnMut(usize)> Search<'w, P> {
         self.wanted.phases.div_ceil(2).max(3)
     }
 
-    /// How many experiments from so many phases the budget has room for.
+    /// The number of experiments from so many phases that the budget has room for.
     fn room(&self, phases: u32) -> usize {
         (self.wanted.budget.saturating_sub(self.runs) / phases) as usize
     }
@@ -207,7 +208,7 @@ impl<'w, P: FnMut(usize)> Search<'w, P> {
         Ok(())
     }
 
-    /// Those that reach the goal as far as was seen, the cheapest first.
+    /// The candidates that reach the goal as far as was seen, the cheapest first.
     fn cheapest(&self) -> Vec<&Seen> {
         let mut all: Vec<&Seen> = self.seen.iter().filter(|seen| seen.reaches).collect();
         all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -286,8 +287,8 @@ impl<'w, P: FnMut(usize)> Search<'w, P> {
         }
     }
 
-    /// From all start phases, the baseline first, until nothing that was seen to reach the goal may cost less than one that does;
-    /// and whether the budget ended that.
+    /// Runs candidates from all start phases, the baseline first, until nothing that was seen to
+    /// reach the goal may cost less than one that does; and whether the budget ended that.
     fn finals(&mut self) -> Result<(Vec<Reaching>, bool), RunError> {
         let phases = self.wanted.phases;
         let mut done: Vec<Reaching> = Vec::new();

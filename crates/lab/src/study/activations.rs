@@ -17,7 +17,7 @@ use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 /// Until then a task is as it was forked, and its util_est falls after its util, in mainline, too.
 pub(super) const SETTLED: Instant = Instant(1_000_000_000);
 
-/// One of them.
+/// An activation of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Activation {
     pub(super) woken: Instant,

@@ -1,4 +1,4 @@
-//! What has to be true of all cells of a table together ([`What`]).
+//! Judges conditions on all cells of a table together ([`What`]).
 
 use risetime_analysis::study::{Cell, Cells, JudgedRow, Ratio, Tolerance, median};
 use risetime_model::study::table::{Check, Table, What};
@@ -71,7 +71,8 @@ pub(super) fn judged(
     }]
 }
 
-/// Of the cases `only`, all if there are none, those in which the document has two columns far enough apart.
+/// The ratios of two columns, for the cases `only` (all if there are none) in which the document
+/// has them far enough apart.
 fn ratios<'a>(
     of: &'a [Vec<Cell>],
     column: usize,
@@ -85,7 +86,8 @@ fn ratios<'a>(
         .filter_map(move |(case, row)| Some((case, row[column].ratio(&row[than])?)))
 }
 
-/// What the cells come to; `at`: what those of a case may be proportional to.
+/// The figure of the cells that a condition is about; `at`: for each case, the quantity that its
+/// cells may be proportional to.
 fn number(what: &What, of: &[Vec<Cell>], cells: &Cells, at: &[f64]) -> Option<f64> {
     let counted = || of.iter().zip(&cells.cases).filter(|(_, (_, fit))| !fit).map(|(row, _)| row);
     let errors = |column: usize| -> Option<Vec<f64>> {
@@ -156,7 +158,7 @@ fn number(what: &What, of: &[Vec<Cell>], cells: &Cells, at: &[f64]) -> Option<f6
     }
 }
 
-/// Every two cells of a row.
+/// Iterates over every two cells of a row.
 fn pairs(row: &[Cell]) -> impl Iterator<Item = (Cell, Cell)> + '_ {
     row.iter().enumerate().flat_map(|(i, a)| row[i + 1..].iter().map(move |b| (*a, *b)))
 }

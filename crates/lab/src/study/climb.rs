@@ -55,7 +55,8 @@ impl TraceSink for Climb {
 }
 
 impl Climb {
-    /// When util_avg first exceeds its value at the last dequeue before `t0`; `None`: never.
+    /// The time at which util_avg first exceeds its value at the last dequeue before `t0`; `None`:
+    /// never.
     pub(super) fn onset(&self, t0: f64) -> Option<f64> {
         let before = self.dequeued.partition_point(|(t, _)| *t <= t0 + EPSILON);
         let dequeued = before.checked_sub(1).map_or(0, |i| self.dequeued[i].1);

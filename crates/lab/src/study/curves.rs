@@ -11,7 +11,7 @@ use risetime_model::study::{At, Figure, List, Quantity, Row};
 /// Points of a measured curve.
 const POINTS: u32 = 300;
 
-/// Util, and frequency if the document prints it.
+/// The curves of util, and of frequency if the document prints it.
 pub(super) fn pairs(figure: &Figure, runs: &Phases) -> Vec<CurvePair> {
     let listed = |quantity, scale: f64| -> Vec<(f64, f64)> {
         let of = |l: &&List| l.quantity == quantity;
@@ -74,7 +74,7 @@ fn steps<'a>(rows: impl Iterator<Item = &'a Row>, scale: f64) -> Vec<(f64, f64)>
     points
 }
 
-/// Smallest, median and largest of the phases at each moment up to `end`.
+/// The smallest, median and largest of the phases at each moment up to `end`.
 fn band(
     runs: &Phases,
     end: f64,
@@ -87,7 +87,7 @@ fn band(
     (0..=POINTS).filter_map(at).collect()
 }
 
-/// At `x`: smallest, median, largest.
+/// The point (`x`, smallest, median, largest).
 fn spread(x: f64, mut all: Vec<f64>) -> Option<(f64, f64, f64, f64)> {
     all.sort_by(f64::total_cmp);
     Some((x, *all.first()?, median(&all)?, *all.last()?))

@@ -39,7 +39,7 @@ pub(super) struct Phases {
     pub(super) util_est: Vec<Option<f64>>,
     /// The climb of the first task's util_est in each run.
     pub(super) climbs: Vec<Climb>,
-    /// Its signals in each run.
+    /// Signals in each run.
     pub(super) signals: Vec<Signals>,
     pub(super) platform: Arc<Platform>,
     pub(super) tick_ms: f64,
@@ -161,12 +161,12 @@ pub(super) fn util_after(run: &Run, ms: f64) -> Option<f64> {
     Some(util.get(n.checked_sub(1)?)?.1 as f64)
 }
 
-/// Start of the reported burst.
+/// The start of the reported burst, in ms.
 pub(super) fn t0(run: &Run) -> Option<f64> {
     Some(run.result.tasks.first()?.burst?.t0_ms)
 }
 
-/// What util gains in the tick around `ms`: the median of the phases.
+/// The util that is gained in the tick around `ms`: the median of the phases.
 fn util_of_a_tick(ms: f64, runs: &Phases) -> f64 {
     let gain = |run: &Run| {
         let half = runs.tick_ms / 2.0;

@@ -67,7 +67,7 @@ pub fn reproduce(
     })
 }
 
-/// Could every experiment of the study be run?
+/// Checks that every experiment of the study could be run.
 ///
 /// Errors: a platform, workload, policy or setting that does not exist.
 pub fn check_study(study: &Study) -> Result<(), InputError> {
@@ -148,7 +148,7 @@ fn reproduce_figure(figure: &Figure, phases: u32) -> Result<ReproducedFigure, Ru
 struct Measured {
     /// Every row, in order.
     rows: Vec<JudgedRow>,
-    /// Its runs, unless all rows are of others.
+    /// The figure's runs, unless all rows are of others.
     runs: Option<Phases>,
     trade_offs: Vec<TradeOff>,
 }
@@ -262,7 +262,7 @@ impl Grids {
         Ok(&self.under[at].1)
     }
 
-    /// Slack and energy of these policies and the figure's own; empty if there are none.
+    /// Takes slack and energy of the figure's policies and its own; empty if it asks for none.
     fn trade_offs(self, figure: &Figure) -> Vec<TradeOff> {
         let of = |l: &&List| l.quantity == Quantity::Slack;
         let rows = figure.lists.iter().filter(of).flat_map(|l| &l.rows);
@@ -327,7 +327,7 @@ fn heading(list: &List) -> String {
     format!("{name}{cpu}{ms}{policy}{reading}")
 }
 
-/// Every util of the figure whose time somebody asks for.
+/// Lists every util of the figure whose time is asked for.
 fn levels(figure: &Figure) -> Vec<u64> {
     let asks = |l: &&List| matches!(l.quantity, Quantity::UtilResidency | Quantity::ReachUtil);
     let number = |r: &Row| match &r.at {
@@ -375,8 +375,8 @@ fn with_littles(platform: &Platform, capacity: Capacity) -> Platform {
     platform
 }
 
-/// What a person types to see one of these runs; of several policies that of the first row. Studies are without
-/// noise: what a mail's figures have of it is not known.
+/// The command that shows one of these runs; of several policies that of the first row. Studies are
+/// without noise: what a mail's figures have of it is not known.
 fn command(figure: &Figure, setup: &Setup) -> String {
     let by_policy = figure.lists.iter().find(|l| l.quantity.by_policy());
     let policy = by_policy

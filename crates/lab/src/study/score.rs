@@ -68,7 +68,7 @@ pub(super) fn rows(
     Ok(judged.collect())
 }
 
-/// W and K. Errors (without place): not two fitted rows, or no W that fits them.
+/// Fits W and K. Errors (without place): not two fitted rows, or no W that fits them.
 fn fit(list: &List, ramps: &[Ramp]) -> Result<(f64, f64), String> {
     let fitted: Vec<(&Ramp, f64)> = list
         .rows
@@ -98,14 +98,14 @@ fn fit(list: &List, ramps: &[Ramp]) -> Result<(f64, f64), String> {
     Ok((w, score_a * time(a, w).unwrap_or(0.0)))
 }
 
-/// Median time of a burst of `w`.
+/// The median time of a burst of work `w`.
 fn time(ramp: &Ramp, w: f64) -> Option<f64> {
     let mut all: Vec<f64> = ramp.phases.iter().filter_map(|p| time_for(p, w)).collect();
     all.sort_by(f64::total_cmp);
     median(&all)
 }
 
-/// When that much work is done.
+/// The time at which the work `w` is done; `None`: it is not.
 fn time_for(work: &Work, w: f64) -> Option<f64> {
     let n = work.partition_point(|(_, done)| *done < w);
     let (&(t1, w1), &(t0, w0)) = (work.get(n)?, work.get(n.checked_sub(1)?)?);

@@ -44,7 +44,7 @@ impl Signals {
         self.of_cpu.get(at)
     }
 
-    /// What the list is about, in this run.
+    /// The number that the list is about, in this run.
     pub(super) fn number(&self, list: &List) -> Option<f64> {
         let at = || Some(self.first?.1 + list.ms? as f64);
         let half = self.end / 2.0;
@@ -58,7 +58,7 @@ impl Signals {
         }
     }
 
-    /// What it changes in the tick around its moment.
+    /// The change of the list's figure in the tick around its moment.
     fn in_a_tick(&self, list: &List, tick_ms: f64) -> Option<f64> {
         let (curve, at) = (&self.cpu(list)?.0, self.first?.1 + list.ms? as f64);
         let value = |at: f64| value(curve, at).unwrap_or(0.0);
@@ -66,7 +66,7 @@ impl Signals {
     }
 }
 
-/// What a tick is worth to the list's rows: the median of the phases.
+/// The uncertainty that a tick makes in the list's rows: the median of the phases.
 pub(super) fn of_a_tick(list: &List, all: &[Signals], tick_ms: f64) -> f64 {
     if list.quantity != Quantity::CpuUtil {
         return 0.0;
@@ -117,7 +117,7 @@ fn value(curve: &Curve, at: f64) -> Option<f64> {
     Some(curve.get(n.checked_sub(1)?)?.1)
 }
 
-/// Over time from `from` to `to`.
+/// The mean of a curve over the time from `from` to `to`.
 fn mean(curve: &Curve, from: f64, to: f64) -> Option<f64> {
     let ends = curve.iter().skip(1).map(|(t, _)| *t).chain([to]);
     let spans = curve.iter().zip(ends).map(|((t, value), end)| (end - t.max(from), value));

@@ -128,7 +128,7 @@ impl Grid {
         Ok(Grid { phases })
     }
 
-    /// Slack, frequency and energy under `policy`, as such.
+    /// The slack, frequency and energy under `policy`.
     pub(super) fn trade_off(&self, policy: &str) -> TradeOff {
         let all = |of: &dyn Fn(&[Seen]) -> Option<f64>| {
             middle(self.phases.iter().filter_map(|p| of(p)).collect())
@@ -223,7 +223,7 @@ fn middle(mut all: Vec<f64>) -> Option<f64> {
     median(&all)
 }
 
-/// Slack of all activations of these tasks after [`SETTLED`], in ms, smallest first.
+/// The slacks of all activations of these tasks after [`SETTLED`], in ms, smallest first.
 fn slacks(tasks: &[Seen]) -> Vec<f64> {
     let one = |s: &Seen| {
         let period = s.period_ms;
@@ -285,7 +285,7 @@ fn sampled(before: &Activation, a: &Activation) -> bool {
     a.est != before.est || a.est < a.util + MARGIN
 }
 
-/// Smallest and largest util_avg of these dequeues.
+/// The smallest and largest util_avg of these dequeues.
 fn range(all: &[Activation]) -> (u64, u64) {
     let utils = all.iter().map(|a| a.util);
     utils.fold((u64::MAX, 0), |(low, high), u| (low.min(u), high.max(u)))

@@ -32,7 +32,7 @@ const SEARCHED: u32 = 4;
 /// So often each free thing is looked at again.
 const ROUNDS: usize = 4;
 
-/// What came of the figure's table, and its checks.
+/// Reproduces the figure's table: its cells, the judged checks, and the command of its first cell.
 ///
 /// Errors: something varied that does not exist; a metric that a run does not have; the simulator's.
 pub(super) fn reproduced(
@@ -53,7 +53,7 @@ pub(super) fn reproduced(
     Ok((cells, rows, command))
 }
 
-/// Could every cell be run?
+/// Checks that every cell could be run.
 ///
 /// Errors: as [`reproduced`]'s, but for the simulator's.
 pub(super) fn check_table(
@@ -111,7 +111,7 @@ impl Runs<'_> {
         Some([0, 1].map(|end| self.point(case, None, &between[end], chosen)))
     }
 
-    /// All that has to be run, each with its case.
+    /// Lists all points that have to be run, each with its case.
     fn points(&self, chosen: &[usize]) -> Vec<(usize, Point)> {
         let mut all = Vec::new();
         for case in self.run_cases() {
@@ -129,12 +129,13 @@ impl Runs<'_> {
         (0..self.table.cases.len()).filter(|case| self.table.cases[*case].sum.is_empty())
     }
 
-    /// What figure of a run a cell holds.
+    /// The metric whose figure a cell holds.
     fn metric(&self, case: usize, q: usize) -> &str {
         self.table.cases[case].metric.as_deref().unwrap_or(&self.table.quantities[q].metric)
     }
 
-    /// All figures that are wanted of the runs of a case, which may be those of another case, too.
+    /// Lists all metrics that are wanted of the runs of a case, which may be those of another case,
+    /// too.
     fn metrics(&self, case: usize) -> BTreeSet<&str> {
         let same = |other: &usize| self.table.cases[*other].vary == self.table.cases[case].vary;
         let quantities = 0..self.table.quantities.len();
@@ -184,7 +185,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// What a cell that is run holds in each start phase, after [`Runs::run`].
+    /// The values of a cell in each start phase, after [`Runs::run`].
     fn phases(
         &self,
         case: usize,
@@ -211,12 +212,12 @@ impl Runs<'_> {
         Some(all.iter().map(|x| x.and_then(share)).collect())
     }
 
-    /// What a cell that is run holds, after [`Runs::run`].
+    /// The value of a cell, after [`Runs::run`].
     fn value(&self, case: usize, column: usize, q: usize, chosen: &[usize], n: u32) -> Option<f64> {
         middle(&self.phases(case, column, q, chosen, n)?)
     }
 
-    /// Every cell.
+    /// Runs and returns every cell.
     fn all(&mut self, chosen: &[usize], phases: u32) -> Result<All, RunError> {
         self.run(&self.points(chosen), phases)?;
         let cell = |case: usize, column: usize, q: usize| -> Phases {
@@ -257,7 +258,7 @@ impl Runs<'_> {
         matches!(self.table.quantities[q].scale, Some(Scale::Figure | Scale::Inverse))
     }
 
-    /// What the cells of a quantity are taken times, after [`Runs::run`]: the mean of published by measured.
+    /// The factor of a quantity's cells, after [`Runs::run`]: the mean of published by measured.
     fn scale(&self, q: usize, of: usize, chosen: &[usize], n: u32) -> f64 {
         let by = |(case, column): (usize, usize)| {
             let published = self.table.columns[column].published[q].get(case)?.value;
@@ -273,7 +274,7 @@ impl Runs<'_> {
         if all.is_empty() { 1.0 } else { all.iter().sum::<f64>() / all.len() as f64 }
     }
 
-    /// Mean |measured − published| of the cells to fit that `about` is about.
+    /// The mean |measured − published| of the cells to fit that `about` is about.
     fn loss(&mut self, about: &Free, chosen: &[usize], n: u32) -> Result<f64, RunError> {
         let scaled = self.fits_scale(0);
         let wanted = |case: usize, c: usize| {
@@ -361,8 +362,8 @@ fn middle(phases: &[Option<f64>]) -> Option<f64> {
     median(&all)
 }
 
-/// What is published of a cell, and its standard deviation. Of a sum of which nothing is: that of its cases, as if they were
-/// independent of each other.
+/// The published value of a cell, and its standard deviation. Of a sum for which none is published:
+/// that of its cases, as if they were independent of each other.
 fn said(table: &Table, q: usize, case: usize, column: usize) -> (Option<f64>, Option<f64>) {
     let c = &table.columns[column];
     let own = |case: usize| {
@@ -428,7 +429,7 @@ mod tests {
     use super::*;
     use risetime_model::study::Study;
 
-    /// Two cases and two columns of `rampup`; `published` by column and case.
+    /// A study with two cases and two columns of `rampup`; `published` by column and case.
     fn study(published: [[f64; 2]; 2], checks: &str) -> Study {
         let [x, y] = published;
         let text = format!(

@@ -75,7 +75,7 @@ pub fn varied(
     }
 }
 
-/// What is wrong with the files of `request` whatever is varied in them.
+/// The fault in the files of `request` that is there whatever is varied in them.
 fn to_blame(request: &Request, point: &[(&str, &str)]) -> Option<InputError> {
     let given = |name: &str| point.iter().all(|(n, _)| *n != name);
     let platform = given("platform").then(|| Platform::load(&request.platform).err()).flatten();
@@ -106,7 +106,7 @@ fn named_values<'a>(
     axes.iter().map(|axis| axis.name.as_str()).zip(at.iter().map(String::as_str))
 }
 
-/// Every combination of the axes' values, the last axis fastest.
+/// Lists every combination of the axes' values, the last axis fastest.
 fn grid(axes: &[Axis]) -> Result<Vec<Vec<String>>, InputError> {
     let points = axes.iter().try_fold(1, |n: usize, axis| n.checked_mul(axis.values.len()));
     if points.is_none_or(|n| n > MAX_POINTS) {

@@ -38,7 +38,7 @@ pub fn axis(text: &str) -> Result<Axis, InputError> {
     }
 }
 
-/// What the values of a setting count, unless its name ends with that.
+/// The unit of a setting's values, unless its name ends with that.
 fn unit(name: &str) -> &'static str {
     const SAID: [&str; 4] = ["_ns", "_us", "_ms", "_khz"];
     let of_all = name.split(".policy").next();
@@ -57,7 +57,7 @@ pub fn named(text: &str) -> Result<(&str, &str), InputError> {
     }
 }
 
-/// What an error about `--vary TEXT` begins with.
+/// The place of an error about `--vary TEXT`.
 pub(super) fn place(text: &str) -> String {
     format!("--vary {}", text.chars().filter(|c| !c.is_control()).take(200).collect::<String>())
 }
@@ -65,7 +65,7 @@ pub(super) fn place(text: &str) -> String {
 const FORMS: &str =
     "ui.run=1000..6000:500 (steps), rate_limit_us=500..8000*2 (factor), policy=linux-6.8,linux-7.2";
 
-/// What stands between commas that are in no brackets.
+/// Splits values at commas that are in no brackets.
 fn parts(values: &str) -> Vec<&str> {
     let (mut depth, mut from, mut all) = (0_i32, 0, Vec::new());
     for (at, c) in values.char_indices() {
@@ -83,7 +83,7 @@ fn parts(values: &str) -> Vec<&str> {
     all
 }
 
-/// One value, or those of a range: what begins with a number and `..`.
+/// Reads one value, or those of a range: a text that begins with a number and `..`.
 fn part_values(part: &str) -> Result<Vec<String>, String> {
     // `0%..50%:10%`: settings in percent take numbers without the sign as well.
     let plain = part.replace('%', "");
@@ -109,7 +109,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// At most 15 figures before the point, and 9 behind it.
+    /// Parses a number of at most 15 digits before the point, and 9 behind it.
     fn parse(text: &str) -> Option<Decimal> {
         let text = text.trim();
         let (sign, rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));

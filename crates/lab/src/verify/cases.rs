@@ -14,8 +14,8 @@ use super::set::Case;
 /// On which the drawn half runs. One, two and three kinds of CPU, policies of one CPU and of many.
 const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi4"];
 
-/// What fails more than two of the six checks in a mode, or does from some start phase, and why: by name, so that nobody
-/// takes the set for more than it is. `--experiment` still runs them.
+/// Cases that fail more than two of the six checks in a mode, or do from some start phase, and why:
+/// by name, so that nobody takes the set for more than it is. `--experiment` still runs them.
 pub const OUTSIDE: &[(&str, &str)] = &[
     (
         "laptop4/quota",
@@ -96,7 +96,7 @@ fn every(run: u64, period: u64) -> String {
     format!(r#""loop": -1, "run": {run}, "timer": {{"ref": "unique", "period": {period}}}"#)
 }
 
-/// Named tasks with their bodies.
+/// Writes a workload of these named tasks with their bodies.
 fn tasks(tasks: &[(&str, String)]) -> String {
     let each: Vec<_> =
         tasks.iter().map(|(name, body)| format!("  \"{name}\": {{{body}}}")).collect();
@@ -365,7 +365,7 @@ fn drawn(draw: &mut Draw, seed: u64, index: usize) -> Case {
     }
 }
 
-/// Two periodic tasks, the second later than the first; on one CPU if `pinned`.
+/// Draws two periodic tasks, the second later than the first; on one CPU if `pinned`.
 fn two(draw: &mut Draw, pinned: bool) -> String {
     let cpus = if pinned { r#""cpus": [0], "# } else { "" };
     let mut task = |delay: u64| {
@@ -375,8 +375,8 @@ fn two(draw: &mut Draw, pinned: bool) -> String {
     tasks(&[("first", task(0)), ("second", task(3_000))])
 }
 
-/// Two groups of drawn weight on one CPU: a task that never sleeps in one, a periodic one in the
-/// other.
+/// Draws two groups of different weight on one CPU: a task that never sleeps in one, a periodic one
+/// in the other.
 fn grouped(draw: &mut Draw) -> String {
     let (a, b) = (draw.of(20, 500), draw.of(20, 500));
     let (run, period) = (draw.of(500, 5_000), draw.of(8_000, 30_000));

@@ -56,7 +56,7 @@ pub struct Verification {
     pub simulated: Curve,
     /// The simulation's trace, and how much later than there its start is in the reference's.
     pub trace: Memory,
-    /// What of the start state could not be read from the reference.
+    /// Parts of the start state that could not be read from the reference.
     pub unread: Vec<String>,
 }
 
@@ -161,21 +161,21 @@ fn together(reference: &Memory, start: &Start, side: Candidate, mode: Mode) -> V
     Verification { comparison, reference: was, simulated: is, trace: simulated, unread }
 }
 
-/// What is held against a reference.
+/// A simulation that is held against a reference.
 struct Candidate {
     /// As it was run.
     experiment: Experiment,
     trace: Memory,
-    /// Its start.
+    /// Time of the start.
     t0: Instant,
     /// From the start to the first tick.
     first_tick: Span,
-    /// What of the start state could not be read from the reference.
+    /// Parts of the start state that could not be read from the reference.
     unread: Vec<String>,
 }
 
 impl Candidate {
-    /// How much both have after their starts.
+    /// The time that both traces have after their starts.
     fn length(&self, reference: &Memory, start: &Start) -> Span {
         reference.end().since(start.t0).min(self.trace.end().since(self.t0))
     }

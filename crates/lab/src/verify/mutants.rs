@@ -106,7 +106,7 @@ mod tests {
         ("forks-stay", "laptop4/fork"),
     ];
 
-    /// Those that no check exposes so far.
+    /// Mutants that no check exposes so far.
     const BY_EVENTS: &[(Mutant, &str, &str)] = &[
         (Mutant::BalancesAs6_1, "balances-as-6.1", "rpi4/spinners"),
         (Mutant::HotplugIgnored, "hotplug-ignored", "rpi4/hotplug"),

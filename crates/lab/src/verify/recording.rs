@@ -70,7 +70,8 @@ impl Recorded {
         out.finish()
     }
 
-    /// What `bytes`, which errors call `place`, hold of `case`, and what it was made with.
+    /// Reads the recording of `case` from `bytes`, which errors call `place`, and what it was made
+    /// with.
     ///
     /// Errors: the first fault, at its line of the unpacked text; `case` is no longer what was recorded.
     pub fn from_bytes(

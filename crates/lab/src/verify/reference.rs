@@ -43,13 +43,13 @@ impl Start {
         self.created && cpu == self.cpu && at <= self.t0 && self.t0.since(at) < SLACK
     }
 
-    /// Time 0 of a trace, from which everything is followed.
+    /// The start at time 0 of a trace, from which everything is followed.
     pub(super) fn at_time_0() -> Start {
         Start { t0: Instant(0), cpu: CpuId(0), created: false }
     }
 
-    /// When the task was enqueued, which is the simulation's moment of the start: the events that
-    /// tell of it come a little later.
+    /// The time at which the task was enqueued, which is the simulation's moment of the start: the
+    /// events that tell of it come a little later.
     pub(super) fn enqueued(&self, trace: &Memory) -> Instant {
         let before = trace.events().partition_point(|(at, _)| *at <= self.t0);
         let enqueued = trace.events()[..before].iter().rfind(|(_, e)| match e {
@@ -61,7 +61,7 @@ impl Start {
         enqueued.map(|(at, _)| *at).filter(near).unwrap_or(self.t0)
     }
 
-    /// Where `experiment` starts in its reference.
+    /// Finds where `experiment` starts in its reference.
     ///
     /// Errors: nowhere.
     pub(super) fn of_experiment(
@@ -169,9 +169,10 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
     (image, unread)
 }
 
-/// Where signals are not told: whether the first task is created with next to no util. A new task has half of what its
-/// CPU has left (`post_init_entity_util_avg`), which schedutil asks for at once; but where the thread that creates it has
-/// left a util of 1 of 1024 there, only as much as that.
+/// Whether, in a trace without signals, the first task is created with next to no util. A new task
+/// has half of what its CPU has left (`post_init_entity_util_avg`), which schedutil asks for at
+/// once; but where the thread that creates it has left a util of 1 of 1024 there, only as much as
+/// that.
 fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
     /// From its creation to the first change of the frequency, if it has util.
     const AT_ONCE: Span = Span::from_us(1000);
@@ -216,7 +217,7 @@ fn signal_at(event: &Event, t0: Instant) -> Option<Signal> {
     })
 }
 
-/// What of the start state the reference does not tell.
+/// Lists the parts of the start state that the reference does not tell.
 fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> Vec<String> {
     let mut unread = Vec::new();
     if !start.created || trace.header().is_none_or(|h| h.balance.is_empty()) {
@@ -236,7 +237,7 @@ fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> 
     unread
 }
 
-/// When CPUs went offline and came back after the start, counted from it.
+/// Lists when CPUs went offline and came back after the start, counted from it.
 pub(super) fn hotplug(trace: &Memory, t0: Instant) -> Vec<Hotplug> {
     let after = trace.events().iter().filter(|(at, _)| *at >= t0);
     let changes = after.filter_map(|(at, event)| match *event {
@@ -248,7 +249,7 @@ pub(super) fn hotplug(trace: &Memory, t0: Instant) -> Vec<Hotplug> {
     changes.collect()
 }
 
-/// From the start to the end of the next period of each group with a quota.
+/// The time from the start to the end of the next period of each group with a quota.
 pub(super) fn periods(trace: &Memory, workload: &Workload, t0: Instant) -> Vec<(GroupId, Span)> {
     let known = trace.header().map_or(&[][..], |h| &h.periods);
     let of = |memory: &PeriodMemory| {
@@ -266,7 +267,8 @@ pub(super) fn periods(trace: &Memory, workload: &Workload, t0: Instant) -> Vec<(
 pub(super) fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     /// Parts of a tick that count as one moment.
     const BINS: u64 = 400;
-    /// What else makes an update comes within this time of it.
+    /// Distance within which an update may be made by a switch or a wakeup, and says nothing about
+    /// ticks.
     const NEAR: Span = Span::from_us(60);
     let after: Vec<_> = trace.events().iter().filter(|(at, _)| *at > start.t0 + SLACK).collect();
     let mut happened: BTreeMap<CpuId, Vec<Instant>> = BTreeMap::new();
@@ -307,8 +309,8 @@ pub(super) fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Sp
     Some(if median == Span(0) { tick } else { median })
 }
 
-/// How far the start CPU's PELT clock was behind its task clock at the start: it has been busy, and
-/// catches up when it is idle next, which is where the reference shows the two to be one.
+/// The time by which the start CPU's PELT clock was behind its task clock at the start: it has been
+/// busy, and catches up when it is idle next, which is where the reference shows the two to be one.
 fn clock_behind(trace: &Memory, start: &Start) -> Option<Span> {
     let mut at_start = None;
     let mut most: Option<i64> = None;
@@ -346,7 +348,7 @@ pub(super) struct Begin {
     pub(super) waited: Span,
 }
 
-/// How each task began.
+/// Finds out how each task began.
 pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
     let mut begin = vec![Begin::default(); tasks];
     // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
@@ -404,7 +406,7 @@ struct KernelThreads {
     sugov: BTreeMap<CpuId, TaskId>,
     known: BTreeSet<TaskId>,
     woken: BTreeMap<TaskId, Instant>,
-    /// Who has each CPU: woken when, there since when.
+    /// Kernel thread on each CPU: the task, when it woke, and since when it runs.
     running: BTreeMap<CpuId, (TaskId, Instant, Instant)>,
     /// When the signals of other tasks there were updated, not long ago.
     updated: BTreeMap<CpuId, VecDeque<Instant>>,
@@ -417,7 +419,8 @@ impl KernelThreads {
         KernelThreads { sugov, ..KernelThreads::default() }
     }
 
-    /// Whoever an event takes the CPU from, and when it woke and got it.
+    /// Takes in an event; returns the thread that it takes the CPU from, and when that woke and got
+    /// it.
     fn hear(&mut self, at: Instant, event: &Event) -> Option<(TaskId, Instant, Instant)> {
         match *event {
             Event::TaskNew { task, user: false, .. } => {
@@ -446,8 +449,8 @@ impl KernelThreads {
         None
     }
 
-    /// When the governor wanted what the thread on `on` changes for the policy of `first`: at the update, of a tick or a
-    /// wakeup, just before that thread woke.
+    /// The time at which the governor wanted what the thread on `on` changes for the policy of
+    /// `first`: at the update, of a tick or a wakeup, just before that thread woke.
     fn wanted(&self, platform: &Platform, first: CpuId, on: CpuId) -> Instant {
         let woke = self.running.get(&on).map_or(Instant(0), |(_, woke, _)| *woke);
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&first));
@@ -458,7 +461,8 @@ impl KernelThreads {
         before.filter(part).min().unwrap_or(woke)
     }
 
-    /// Who changes a frequency of `domain`, and where: its thread; without names, who got a CPU there last.
+    /// The thread that changes a frequency of `domain`, and its CPU; in traces without names, the
+    /// thread that got a CPU there last.
     fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&first))?;
         let own = self.sugov.get(&first);
@@ -470,7 +474,7 @@ impl KernelThreads {
     }
 }
 
-/// What a frequency change costs a kthread: the medians.
+/// The costs of a frequency change by a kthread: the medians.
 pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
     let mut threads = KernelThreads::of(trace);
     let mut changed: BTreeMap<TaskId, (Instant, Instant)> = BTreeMap::new();
@@ -502,8 +506,8 @@ pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
     })
 }
 
-/// Where each domain's kthread, by the domain's first CPU, ran when it first changed a frequency:
-/// where it slept before.
+/// The CPU on which each domain's kthread, by the domain's first CPU, ran when it first changed a
+/// frequency: where it slept before.
 fn kthread_cpus(trace: &Memory, platform: &Platform) -> BTreeMap<CpuId, CpuId> {
     let mut threads = KernelThreads::of(trace);
     let mut found = BTreeMap::new();
@@ -550,8 +554,8 @@ pub(super) fn who_creates(trace: &Memory) -> Option<TaskId> {
     runs_on(trace, cpu, at).map(|(task, _)| task)
 }
 
-/// When `task` was awake from `from` on: its wakeups, how long it had a CPU until it slept again,
-/// and where in that it created other tasks of the workload.
+/// The turns of `task` from `from` on: its wakeups, how long it had a CPU until it slept again, and
+/// when in that it created other tasks of the workload.
 fn turns(trace: &Memory, task: TaskId, from: Instant) -> Vec<Turn> {
     let begin = |at: Instant| Turn { wakes: at.since(from), runs: Span(0), creates: None };
     let mut turns: Vec<Turn> = Vec::new();
@@ -654,7 +658,7 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
     given
 }
 
-/// When each change of a frequency was wanted, by the domain's first CPU.
+/// The time at which each change of a frequency was wanted, by the domain's first CPU.
 pub(super) fn changes_wanted(trace: &Memory, platform: &Platform) -> Vec<(Instant, CpuId, KHz)> {
     let mut threads = KernelThreads::of(trace);
     let mut found = Vec::new();
@@ -833,7 +837,8 @@ mod tests {
         assert_eq!(cpus, [(CpuId(0), CpuId(5))]);
     }
 
-    /// What a kernel that tells of no signals says of itself, by the header of a simulation on `m1` under schedutil.
+    /// The header of a kernel's trace without signals, made from that of a simulation on `m1` under
+    /// schedutil.
     fn header(tick: Option<Instant>) -> Header {
         let request = Request {
             seconds: Some(0.01),

@@ -55,7 +55,7 @@ impl Case {
         self.name.contains("/drawn-") || self.name.starts_with("wide-")
     }
 
-    /// It as a file of its own: rt-app's JSON, with what it takes to run it at its head.
+    /// Writes the case as an rt-app JSON file; the command that runs it is in the leading comment.
     pub fn to_file(&self) -> String {
         let mut set: Vec<String> = self
             .settings
@@ -97,7 +97,7 @@ impl Case {
 /// One experiment of the set with its references.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Which.
+    /// The recorded case.
     pub case: Case,
     /// From each start phase the experiment as it was run, and what the kernel did.
     pub phases: Vec<(Experiment, Memory)>,

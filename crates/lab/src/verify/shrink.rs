@@ -34,7 +34,7 @@ const LEAST_MS: u64 = 50;
 /// A case that was made smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shrunk {
-    /// What is left.
+    /// The smallest case found.
     pub case: Case,
     /// How many cases were asked about.
     pub tries: usize,
@@ -42,7 +42,7 @@ pub struct Shrunk {
     pub done: bool,
 }
 
-/// What must stay wrong about a case.
+/// The fault that a case has to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// Less than so many of the six checks hold.
@@ -54,7 +54,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// Does `case` go wrong so, if `reference`, a kernel of generation `rev`, runs it?
+    /// Whether `case` goes wrong in this way if `reference`, a kernel of generation `rev`, runs it.
     ///
     /// Errors: the reference is not to be had. A case that fails to run is not wrong.
     pub fn is(
@@ -146,7 +146,7 @@ impl Small {
         }
     }
 
-    /// Every object and list of the file: the tasks first, then by depth.
+    /// Lists every object and list of the file: the tasks first, then by depth.
     fn lists(&self) -> Vec<Path> {
         let mut all: Vec<Path> = vec![Vec::new()];
         let mut at = 0;
@@ -166,7 +166,7 @@ impl Small {
         all
     }
 
-    /// Where the tasks are.
+    /// The path of the tasks.
     fn tasks(&self) -> Option<Path> {
         let Tree::Object(all) = &self.file else { return None };
         all.iter().position(|(k, _)| k == "tasks").map(|i| vec![i])
@@ -232,7 +232,7 @@ struct Shrinker<'f> {
     best: Small,
     tries: usize,
     limit: usize,
-    /// What was asked about.
+    /// Cases that were tried.
     seen: BTreeSet<(String, u64, String)>,
     fails: &'f mut dyn FnMut(&Case) -> Result<bool, RunError>,
     heard: &'f mut dyn FnMut(&Case),
@@ -258,7 +258,7 @@ impl Shrinker<'_> {
         Ok(fails)
     }
 
-    /// Everything once; whether it became smaller.
+    /// Tries every change once; returns whether the case became smaller.
     fn round(&mut self) -> Result<bool, RunError> {
         let before = self.best.clone();
         if let Some(tasks) = self.best.tasks() {
@@ -343,7 +343,8 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// Every mention of a mutex, a condition, a semaphore, a barrier, a name to resume or fork.
+    /// Tries to leave out every mention of a mutex, a condition, a semaphore, a barrier, a name to
+    /// resume or fork.
     fn objects(&mut self) -> Result<(), RunError> {
         fn names(tree: &Tree, of: &mut BTreeSet<String>) {
             let Tree::Object(all) = tree else { return };
@@ -375,7 +376,7 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// Each task as an ordinary one.
+    /// Tries to make each task an ordinary one.
     fn classes(&mut self) -> Result<(), RunError> {
         for nth in 0..self.best.bodies().count() {
             let mut small = self.best.clone();
@@ -389,7 +390,7 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// One phase of a task in place of all of them.
+    /// Tries a single phase of a task in place of all of them.
     fn phases(&mut self) -> Result<(), RunError> {
         for nth in 0..self.best.bodies().count() {
             let mut which = 0;
@@ -411,7 +412,7 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// One instance, one round, and times of one digit.
+    /// Tries single instances, single rounds, and times of one digit.
     fn rounder(&mut self) -> Result<(), RunError> {
         let mut at = 0;
         loop {

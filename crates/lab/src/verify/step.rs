@@ -59,7 +59,7 @@ pub fn step(
     Ok(judge(&experiment, reference, &beside, &followed))
 }
 
-/// From time 0 to the first tick, as `menu` was told of the next ones.
+/// The time from 0 to the first tick, as `menu` was told of the next ones.
 fn tick_told(reference: &Memory, tick: Span) -> Option<Span> {
     struct Told(Span, Vec<u64>);
     impl TraceSink for Told {
@@ -163,7 +163,7 @@ fn judge(
     }
 }
 
-/// What happened in the reference about `at`.
+/// Lists what happened in the reference around `at`.
 fn around(reference: &Memory, at: Instant) -> Vec<Around> {
     let events = reference.events();
     let from = events.partition_point(|(when, _)| *when + AROUND < at);
@@ -218,11 +218,11 @@ enum By {
     Wakeup,
     /// A tick, or anything else.
     Other,
-    /// It has.
+    /// The CPU has switched tasks, which settles what was asked before.
     Over,
 }
 
-/// That a CPU's task is to give way.
+/// A request that a CPU's task is to give way.
 #[derive(Clone, Copy)]
 struct Ask {
     at: Instant,
@@ -236,7 +236,7 @@ struct Ask {
 enum Heard {
     Yes,
     No,
-    /// It was to give way already: no class is asked then (`test_tsk_need_resched`).
+    /// The task was to give way already: no class is asked then (`test_tsk_need_resched`).
     Nobody,
     Unknown,
 }
@@ -259,7 +259,7 @@ struct There {
     wakeups: BTreeMap<TaskId, Vec<(Option<Instant>, Instant)>>,
     /// When it looks for tasks to move, for which CPU, and what that does.
     looks: Vec<(Instant, CpuId, IdleType)>,
-    /// It tells when governors look, and what they ask for.
+    /// True if the reference tells when governors look, and what they ask for.
     governs: bool,
     names: BTreeMap<TaskId, String>,
 }
@@ -350,7 +350,7 @@ impl There {
         self.names.get(&task).cloned().unwrap_or_else(|| task.to_string())
     }
 
-    /// Of a decision that differs: who, what, and why.
+    /// Describes a decision that differs: whose, what, and why.
     fn difference(
         &self,
         experiment: &Experiment,
@@ -424,7 +424,7 @@ impl There {
         if lazily { Heard::Unknown } else { Heard::No }
     }
 
-    /// Of what kind a decision is, and the reference's answer; `None`: it does not tell.
+    /// The kind of a decision, and the reference's answer; `None`: it does not tell.
     fn answer(&self, asked: &Asked, tick: Span) -> Option<(Decision, Option<Answer>)> {
         Some(match asked.point {
             Point::Wakeup { .. } => (Decision::Wakeup, asked.given),
@@ -643,7 +643,7 @@ fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> (Moves,
     (moves, differences)
 }
 
-/// What a CPU does that looks for tasks.
+/// Words for what a CPU does that looks for tasks.
 fn words_of_idle(idle: IdleType) -> &'static str {
     match idle {
         IdleType::NotIdle => "for a busy CPU",

@@ -59,7 +59,7 @@ impl Can {
     /// All of it.
     pub const ALL: Can = Can { uclamp: true, slices: true, base_slice: true };
 
-    /// What a kernel of generation `rev` can do, with clamps or without.
+    /// The abilities of a kernel of generation `rev`, with clamps or without.
     pub fn of(rev: KernelRev, uclamp: bool) -> Can {
         Can { uclamp, slices: rev >= KernelRev::V6_12, base_slice: rev >= KernelRev::V6_6 }
     }
@@ -101,7 +101,7 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// Whose numbers follow from `key` alone.
+    /// A generator whose numbers follow from `key` alone.
     fn keyed(key: [u64; 4]) -> Draw {
         Draw(key.into_iter().fold(0, |state, part| Draw(state ^ part).next()))
     }
@@ -134,7 +134,7 @@ struct Task {
     keys: Vec<(String, Tree)>,
     /// µs of work and of period, where it has such: it may then be a real-time or deadline task.
     bounded: Option<(u64, u64)>,
-    /// It is forked or forks: it stays a fair task that may go anywhere.
+    /// True if the task is forked or forks: it stays a fair task that may go anywhere.
     plain: bool,
 }
 
@@ -149,7 +149,7 @@ struct Wide {
     count: u64,
 }
 
-/// Case `number` of `seed`, for a kernel that can do so much.
+/// Draws case `number` of `seed`, for a kernel that can do so much.
 pub fn wide(seed: u64, number: u64, can: Can) -> Case {
     let mut w = Wide { seed, number, can, cpus: 0, tasks: Vec::new(), count: 0 };
     let name = w.draw(For::Machine, 0).pick(&WIDE_ON);
@@ -205,7 +205,7 @@ fn text(name: &str, value: &str) -> (String, Tree) {
     key(name, Tree::text(value))
 }
 
-/// Every `period` µs.
+/// A timer of every `period` µs.
 fn timer(period: u64) -> (String, Tree) {
     key("timer", Tree::object([text("ref", "unique"), us("period", period)]))
 }
@@ -263,7 +263,7 @@ impl Wide {
         }
     }
 
-    /// Each stage wakes the next; the first begins it with a timer.
+    /// Adds a pipeline: each stage wakes the next; the first begins it with a timer.
     fn pipeline(&mut self, name: &str, stages: u64, d: &mut Draw) {
         let period = d.pick(&[8_000, 11_111, 16_667, 33_333]);
         let of = |i: u64| format!("{name}-{i}");
@@ -283,7 +283,7 @@ impl Wide {
         }
     }
 
-    /// Two tasks that need the same mutex for a part of what they do.
+    /// Adds two tasks that need the same mutex for a part of what they do.
     fn lock(&mut self, name: &str, d: &mut Draw) {
         for i in 0..2 {
             let keys = vec![
@@ -298,7 +298,7 @@ impl Wide {
         }
     }
 
-    /// One task begins a frame and wakes the other by a condition.
+    /// Adds two tasks: one begins a frame and wakes the other by a condition.
     fn frames(&mut self, name: &str, d: &mut Draw) {
         let cond = format!("{name}-ready");
         let first = vec![
@@ -334,7 +334,7 @@ impl Wide {
         self.task(name, vec![for_ever(), key("phases", phases)], None);
     }
 
-    /// Periodic work that becomes more and less from phase to phase.
+    /// Adds periodic work that becomes more and less from phase to phase.
     fn wave(&mut self, name: &str, d: &mut Draw) {
         let period = d.log(8_000, 32_000);
         let phase = |d: &mut Draw, i: u64| {
@@ -372,7 +372,7 @@ impl Wide {
         }
     }
 
-    /// One task hands jobs to a pool of workers.
+    /// Adds a task that hands jobs to a pool of workers.
     fn pool(&mut self, name: &str, workers: u64, d: &mut Draw) {
         let mut keys = vec![for_ever(), us("run", d.log(100, 1_600))];
         keys.extend((0..d.of(1, 2 * workers)).map(|_| text("sem_post", name)));
@@ -399,7 +399,7 @@ impl Wide {
         }
     }
 
-    /// On which CPUs the tasks may run.
+    /// Draws on which CPUs the tasks may run.
     fn pin(&mut self) {
         let mut d = self.draw(For::Pins, 0);
         let together = match d.of(0, 9) {
@@ -428,7 +428,7 @@ impl Wide {
         }
     }
 
-    /// Policy, nice value, slice and delay of each task.
+    /// Draws policy, nice value, slice and delay of each task.
     fn classes(&mut self) {
         let (mut real_time, mut deadline) = (0, 0);
         for i in 0..self.tasks.len() {
@@ -498,7 +498,8 @@ impl Wide {
         policy.is_none_or(|p| [Tree::text("SCHED_BATCH"), Tree::text("SCHED_IDLE")].contains(p))
     }
 
-    /// Task groups in one case of three, and who is in them; real-time and deadline tasks stay outside.
+    /// Draws task groups in one case of three, and who is in them; real-time and deadline tasks
+    /// stay outside.
     fn groups(&mut self) -> Option<Tree> {
         const PATHS: [&[&str]; 4] =
             [&["/a"], &["/a", "/b"], &["/a", "/a/x"], &["/a", "/b", "/b/y"]];
@@ -569,7 +570,7 @@ impl Wide {
         })
     }
 
-    /// What is set beside the workload, `+key=value…`.
+    /// Draws what is set beside the workload, `+key=value…`.
     fn settings(&self, platform: &Platform) -> String {
         let mut all = String::new();
         let mut set = |key: &str, value: String| all += &format!("+{key}={value}");
@@ -607,7 +608,7 @@ impl Wide {
     }
 }
 
-/// One of the two clamps, or both.
+/// Draws one of the two clamps, or both.
 fn clamps(d: &mut Draw, names: [&str; 2]) -> Vec<(String, Tree)> {
     let (a, b, which) = (d.of(0, 1024), d.of(0, 1024), d.of(0, 2));
     let both = [us(names[0], a.min(b)), us(names[1], a.max(b))];

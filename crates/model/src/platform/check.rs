@@ -1,4 +1,4 @@
-//! What is allowed in a platform file and yet worth a second look.
+//! Checks for what is allowed in a platform file and yet worth a second look.
 
 use super::{Domain, Opp, Platform, SMT_SPEED, SMT_SPEED_DEFAULT};
 use crate::InputError;

@@ -65,7 +65,8 @@ impl Platform {
         Platform::parse_partsim(&read_file(path, MAX_BYTES)?, path, plain, &read)
     }
 
-    /// The same of `text`, which errors call `file`; `read` gives a table's place and text by the name that the file has for it.
+    /// Parses `text`, which errors call `file`, as [`Platform::load_partsim`] does; `read` gives a
+    /// table's place and text by the name that the file has for it.
     ///
     /// Errors: as [`Platform::load_partsim`]'s.
     pub fn parse_partsim(
@@ -137,7 +138,7 @@ fn island(map: &Map<'_>, models: &[Map<'_>], read: &ReadTable<'_>) -> Result<Isl
     Ok(Island { cpus, mhz, rows: rows(&text, &printable(&place), name)? })
 }
 
-/// Those of `model` in a table.
+/// Reads the rows of `model` in a table.
 fn rows(text: &str, file: &str, model: &str) -> Result<Vec<Row>, InputError> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let cells = |line: &str| line.split(',').map(|c| c.trim().to_string()).collect::<Vec<_>>();
@@ -186,7 +187,8 @@ fn rows(text: &str, file: &str, model: &str) -> Result<Vec<Row>, InputError> {
     Ok(all)
 }
 
-/// What counts as plain work: what was asked for, else the first that is not `idle`.
+/// Chooses the kind that counts as plain work: the one asked for, else the first that is not
+/// `idle`.
 fn plain_kind(
     root: &Map<'_>,
     islands: &[Island],

@@ -117,7 +117,7 @@ pub(crate) fn checked_name(
     Ok(name.to_string())
 }
 
-/// The same of a name anywhere. Errors (without place): what it is, and what was wanted.
+/// Checks a name, wherever it stands. Errors (without place): what it is, and what was wanted.
 pub(crate) fn checked_word(name: &str) -> Result<(), String> {
     let good = |c: char| !c.is_control() && !c.is_whitespace() && !"+=/\\,".contains(c);
     if name.is_empty() || name.chars().count() > 64 || !name.chars().all(good) {
@@ -240,7 +240,7 @@ pub(crate) fn cpu_list(list: &str) -> Result<Vec<u32>, String> {
     Ok((0..MAX_CPUS as u32).filter(|&c| seen[c as usize]).collect())
 }
 
-/// CPU numbers run from 0 without gaps.
+/// Checks that CPU numbers run from 0 without gaps.
 fn no_gaps(root: &Table<'_>, owner: &BTreeMap<u32, usize>) -> Result<(), InputError> {
     let last = owner.keys().next_back().copied().unwrap_or(0);
     match (0..last).find(|c| !owner.contains_key(c)) {

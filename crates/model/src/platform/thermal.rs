@@ -44,11 +44,11 @@ const MAX_K: u64 = 1_000_000_000;
 /// A thermal zone, which is one node of the thermal network with one sensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its name.
+    /// The zone's name.
     pub name: String,
     /// CPUs whose power heats it, ascending.
     pub heated_by: Vec<CpuId>,
-    /// What is around it, in m°C.
+    /// Temperature of the surroundings, in m°C.
     pub ambient_millicelsius: i64,
     /// Thermal resistance to that, in mK/W.
     pub resistance_mk_per_w: u64,
@@ -62,7 +62,7 @@ pub struct Zone {
     pub polling_delay: Span,
     /// Trip points, by temperature.
     pub trips: Vec<Trip>,
-    /// What decides on cooling.
+    /// The governor that decides on cooling.
     pub governor: Governor,
     /// CPUs whose frequency it caps, ascending: whole domains.
     pub cools: Vec<CpuId>,
@@ -160,7 +160,7 @@ fn is_coupled(zone: &Zone, with: usize) -> bool {
     zone.coupled.iter().any(|(j, _)| *j == with)
 }
 
-/// C over the sum of conductances of zone `i`. Rounding: down.
+/// The time constant of zone `i` in ns: C over the sum of its conductances. Rounding: down.
 fn tau_ns(zones: &[Zone], i: usize) -> u128 {
     let own = zones[i].coupled.iter().map(|(_, r)| *r);
     let others = zones.iter().flat_map(|z| z.coupled.iter()).filter(|(j, _)| *j == i);
@@ -303,7 +303,7 @@ fn trips(t: &Table<'_>) -> Result<Vec<Trip>, InputError> {
     Ok(all)
 }
 
-/// What only `power_allocator` has.
+/// Keys that only `power_allocator` has.
 const CONTROLLER: [&str; 5] =
     ["sustainable_power_mw", "k_po", "k_pu", "k_i", "integral_cutoff_millicelsius"];
 

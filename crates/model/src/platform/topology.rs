@@ -32,8 +32,8 @@ pub const MAX_THREADS: usize = 8;
 
 /// The setting that says how fast a thread is beside a busy one of its core, of 1024.
 pub const SMT_SPEED: &str = "smt_speed";
-/// What that is unless somebody says so, an estimate: two threads do 1.25 of one's work, between 1.18 (on average on Zen 5, Phoronix
-/// 2024) and up to 1.3 (Marr et al., Intel Technology Journal 2002).
+/// Default of [`SMT_SPEED`], an estimate: two threads do 1.25 of one's work, between 1.18 (on
+/// average on Zen 5, Phoronix 2024) and up to 1.3 (Marr et al., Intel Technology Journal 2002).
 pub const SMT_SPEED_DEFAULT: u64 = 640;
 
 /// What CPUs share beside frequency and last-level cache. Empty: every CPU is a core of its own,
@@ -76,7 +76,8 @@ impl Topology {
     }
 }
 
-/// What of `[topology]` is not kept there: the last-level caches, if they are listed.
+/// The topology as read, with the last-level caches, if they are listed, which [`Topology`] does
+/// not hold.
 pub(super) struct Read {
     pub(super) topology: Topology,
     pub(super) llc: Vec<Vec<CpuId>>,
@@ -208,7 +209,7 @@ fn distance(t: &Table<'_>, nodes: usize) -> Result<Vec<Vec<u32>>, InputError> {
     Ok(rows.into_iter().map(|r| r.into_iter().map(|d| d as u32).collect()).collect())
 }
 
-/// What must lie within what: a core in an L2 group, that in a cache, that in a node.
+/// Checks what must lie within what: a core in an L2 group, that in a cache, that in a node.
 ///
 /// Errors: the first group that is torn.
 pub(super) fn check(p: &Platform) -> Result<(), String> {

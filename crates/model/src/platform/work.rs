@@ -24,7 +24,7 @@ const MAX_PPM: u64 = 1_000_000;
 /// 1 kW per CPU likewise.
 const MAX_UW: u64 = 1_000_000_000;
 
-/// Those of a domain with these OPPs.
+/// Reads the kinds of work of a domain with these OPPs.
 pub(super) fn read(t: &Table<'_>, opps: &[Opp]) -> Result<Vec<Work>, InputError> {
     let tables = t.opt_tables("work", "work")?.unwrap_or_default();
     if tables.len() > MAX_KINDS {
@@ -66,7 +66,8 @@ pub(super) fn read(t: &Table<'_>, opps: &[Opp]) -> Result<Vec<Work>, InputError>
     Ok(all)
 }
 
-/// Every domain knows the same kinds, and it is said where the figures come from.
+/// Checks that every domain knows the same kinds, and that the file says where the figures come
+/// from.
 pub(super) fn agree(
     root: &Table<'_>,
     domains: &[Domain],
@@ -103,7 +104,7 @@ pub(super) fn agree(
     Ok(())
 }
 
-/// What [`read`] reads.
+/// Writes the kinds of work of a domain in the form that [`read`] reads.
 pub(super) fn write(out: &mut String, d: &Domain) {
     for w in &d.work {
         let _ = writeln!(out, "[[domain.work]]\nkind = {}", quote(&w.kind));

@@ -24,15 +24,15 @@ pub type Vary = Vec<(String, String)>;
 /// A table of the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What cells hold.
+    /// Quantities that the cells hold.
     pub quantities: Vec<CellQuantity>,
-    /// Its lines.
+    /// Lines of the table.
     pub cases: Vec<Case>,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: Vec<Column>,
     /// What the document leaves open.
     pub free: Vec<Free>,
-    /// What has to be true.
+    /// Conditions that have to hold.
     pub checks: Vec<Check>,
 }
 
@@ -51,19 +51,19 @@ pub struct CellQuantity {
     pub scale_by_case: bool,
     /// Published standard deviations are in % of what is published, not in its unit.
     pub stdev_in_percent: bool,
-    /// Its unit.
+    /// The unit of the quantity.
     pub unit: &'static str,
     /// Decimals of ours, where it is not those of what is published.
     pub digits: Option<u8>,
 }
 
-/// What is brought to the document's unit, by one number for the whole table: the one by which the cells to fit agree with
-/// it in the mean.
+/// The way in which figures are brought to the document's unit, by one factor for the whole table:
+/// the one by which the cells to fit agree with it in the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// The figure.
     Figure,
-    /// One by the figure: so much of something a second, of how long it took.
+    /// The reciprocal of the figure: so much of something a second, of how long it took.
     Inverse,
     /// Nothing is fitted: it is in % of the run's length.
     Run,
@@ -74,7 +74,7 @@ pub enum Scale {
 pub struct Case {
     /// As the document calls it.
     pub name: String,
-    /// What it changes.
+    /// The changes of this case.
     pub vary: Vary,
     /// The figure of a run, where it is not the quantity's.
     pub metric: Option<String>,
@@ -82,7 +82,7 @@ pub struct Case {
     pub sum: Vec<usize>,
     /// What the quantities may be proportional to.
     pub at: Option<f64>,
-    /// What is free is fitted on it.
+    /// True if the free values are fitted on this case.
     pub fit: bool,
 }
 
@@ -91,9 +91,9 @@ pub struct Case {
 pub struct Column {
     /// As the document calls it.
     pub name: String,
-    /// What it changes.
+    /// The changes of this column.
     pub vary: Vary,
-    /// What is free is fitted on it, if the case is fitted on.
+    /// True if the free values are fitted on this column, in cases that are fitted on.
     pub fit: bool,
     /// By quantity, then by case; none of a quantity that the document does not have.
     pub published: Vec<Vec<Decimal>>,
@@ -116,12 +116,12 @@ pub struct Free {
     pub why: String,
 }
 
-/// What has to be true of all cells together.
+/// A condition that has to hold of all cells together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// Short name, unique in the table.
     pub id: String,
-    /// What.
+    /// The figure that is judged.
     pub what: What,
     /// The quantity, by place.
     pub quantity: usize,
@@ -137,7 +137,8 @@ pub struct Check {
     pub note: String,
 }
 
-/// What is looked at. Columns and cases by place; cases that are fitted on are left out of the first three.
+/// A figure of a whole table. Columns and cases by place; cases that are fitted on are left out of
+/// the first three.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// The median of |measured − published| of a column.
@@ -214,7 +215,7 @@ impl Table {
     }
 }
 
-/// At least one, each read by `read`.
+/// Reads at least one table, each by `read`.
 fn all<T>(
     toml: &Toml<'_>,
     key: &'static str,
@@ -249,7 +250,7 @@ pub(super) fn vary(toml: &Toml<'_>, key: &'static str, text: &str) -> Result<Var
         .collect()
 }
 
-/// Where `name` is among `known`.
+/// Finds the place of `name` among `known`.
 fn place<'a>(
     toml: &Toml<'_>,
     key: &'static str,

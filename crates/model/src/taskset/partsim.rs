@@ -175,7 +175,7 @@ fn task(
     })
 }
 
-/// What an instruction stands for; `None`: nothing.
+/// Parses an instruction into the step that it stands for; `None`: an empty one.
 fn step(
     text: &str,
     at: &str,
@@ -241,7 +241,8 @@ fn ticks_of(text: &str, tick: Span) -> Result<Span, String> {
     })
 }
 
-/// Those that are mutexes: there at first, and given back by each task as often as taken, never before.
+/// Turns those resources into mutexes that are used as such: one unit at first, given back by each
+/// task as often as taken, never before.
 fn settle(tasks: &mut [RtTask], resources: &mut [Resource]) {
     for (i, resource) in resources.iter_mut().enumerate() {
         let well_used = |t: &RtTask| {

@@ -33,14 +33,14 @@ pub enum Scheduling {
 
 /// The highest priority written: 99 is the stopper's and the watchdog's neighbourhood.
 const HIGHEST: u64 = 98;
-/// That of all tasks where it tells none apart (rt-app's default).
+/// The priority of all tasks under a scheduling that tells none apart (rt-app's default).
 const ONE_FOR_ALL: u64 = 10;
 /// `1 << DL_SCALE` ns, in whole µs: the shortest runtime that the kernel takes.
 const MIN_DL_RUNTIME_US: u64 = 2;
 
 impl TaskSet {
-    /// As rt-app JSON under `how`; `lead`: first jobs come together so long after the start. Rounding: work up, periods and
-    /// deadlines down to whole µs.
+    /// Writes the set as rt-app JSON under `how`; `lead`: first jobs come together so long after
+    /// the start. Rounding: work up, periods and deadlines down to whole µs.
     ///
     /// Errors: a semaphore with more than one unit at first, or that several tasks take then.
     pub fn to_rtapp(&self, how: Scheduling, lead: Option<Span>) -> Result<String, InputError> {
@@ -122,7 +122,8 @@ impl TaskSet {
         Ok(format!("{{ {} }}", keys.join(", ")))
     }
 
-    /// Its first job, where that takes less than the others.
+    /// The steps of the task's first job, where that waits for less than the others, because a
+    /// semaphore has its units at first.
     fn first_job(&self, t: &RtTask) -> Result<Option<Vec<Step>>, InputError> {
         let there = |r: usize| match self.resources[r].kind {
             ResourceKind::Semaphore(n) => n,
@@ -168,7 +169,8 @@ impl TaskSet {
         all
     }
 
-    /// Equal keys have equal priorities; of more keys than there are priorities, neighbours share one.
+    /// The real-time priority of a task: equal keys have equal priorities; of more keys than there
+    /// are priorities, neighbours share one.
     fn priority(&self, task: &RtTask, how: Scheduling) -> u64 {
         let key = |t: &RtTask| match how {
             Scheduling::Rm => t.period,
@@ -328,7 +330,7 @@ fn task_of(
     Ok(RtTask { name, at, period, deadline: period, offset, code, server, cpus })
 }
 
-/// As a JSON string.
+/// Writes `text` as a JSON string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -43,12 +43,12 @@ pub(super) struct Shared {
     pub(super) copies: bool,
 }
 
-/// What is known of the task that is being read.
+/// The names that the task that is being read has used so far.
 #[derive(Default)]
 pub(super) struct TaskNames {
     /// The task's own name, which `suspend` means where it says nothing.
     task: String,
-    /// Its timers by `ref`.
+    /// The task's timers by `ref`.
     timers: BTreeMap<String, u32>,
     /// Timers in absolute mode: one event that says so is enough.
     absolute: BTreeSet<u32>,
@@ -344,7 +344,7 @@ impl Shared {
     }
 }
 
-/// How long it takes to write so many bytes to memory, to the next ns.
+/// The time that it takes to write so many bytes to memory, rounded up to the next ns.
 fn writing(bytes: u64) -> Span {
     bounded(bytes.saturating_mul(1000).div_ceil(BYTES_PER_US))
 }

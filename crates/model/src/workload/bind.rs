@@ -8,7 +8,7 @@ use crate::{InputError, Platform};
 use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
 
 impl Workload {
-    /// This workload for `platform`, with `run` in time at capacity 1024:
+    /// Binds this workload to `platform`, with `run` in time at capacity 1024:
     ///
     /// ```text
     /// run' = run · capacity(calibration CPU) / 1024        to the nearest ns; of another kind of work by its speed_ppm there
@@ -127,7 +127,8 @@ impl Workload {
     }
 }
 
-/// What a phase leaves unsaid about its CPUs, said where it finds others than its task's.
+/// Spells out the CPUs of phases that leave them unsaid, where a phase would find others than its
+/// task's.
 fn take_back_cpus(task: &mut TaskSpec, platform: &Platform) {
     if task.phases.iter().all(|p| p.attr.cpus.is_none()) {
         return;

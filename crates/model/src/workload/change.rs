@@ -24,12 +24,13 @@ use std::fmt;
 /// Names that a message lists.
 const LISTED: usize = 40;
 
-/// What to change.
+/// A change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The path of the key.
     pub key: String,
-    /// Its new value: a number, `true` or `false`, a list or an object as JSON has them, else a text.
+    /// New value of the key: a number, `true` or `false`, a list or an object as JSON has them,
+    /// else a text.
     pub value: String,
 }
 
@@ -40,12 +41,12 @@ pub struct KeyOf {
     pub of: String,
     /// The key.
     pub key: String,
-    /// Its value, as [`Change::value`].
+    /// The key's value, as [`Change::value`].
     pub value: String,
 }
 
 impl KeyOf {
-    /// From its parts.
+    /// A key of the object `of` with its value.
     pub fn new(of: impl Into<String>, key: impl Into<String>, value: impl fmt::Display) -> KeyOf {
         KeyOf { of: of.into(), key: key.into(), value: value.to_string() }
     }
@@ -83,7 +84,7 @@ impl Workload {
     }
 }
 
-/// What stands at the top of a file.
+/// Keys at the top of a file.
 const TOP: [&str; 3] = ["global", "taskgroups", "tasks"];
 
 /// `text` with one key changed.
@@ -128,7 +129,7 @@ fn each(tasks: &Object<'_>, change: &Change) -> Option<Vec<Change>> {
     Some(names.map(|of| Change { key: format!("{of}.{rest}"), ..change.clone() }).collect())
 }
 
-/// Where a name ends.
+/// Whether a name ends here, with `rest` behind it.
 fn ends_name(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('.')
 }

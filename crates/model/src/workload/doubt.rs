@@ -33,7 +33,7 @@ struct Time<'v, 'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// What is doubtful in the file, which has been read without a fault.
+    /// Looks for doubtful values in the file, which has been read without a fault.
     pub(super) fn doubts(&self, tree: &Value<'a>, duration: Option<Span>) -> Vec<InputError> {
         let mut all = Vec::new();
         if let Some(duration) = duration.filter(|d| d.0 >= LONG_S * 1_000_000_000)
@@ -122,15 +122,16 @@ impl Workload {
         tasks.filter_map(|task| self.too_slow_task(task, platform)).collect()
     }
 
-    /// Deadline tasks whose reservation does not suffice for the work of one of their phases: they will be throttled, which may
-    /// be what somebody wants to see.
+    /// Finds deadline tasks whose reservation does not suffice for the work of one of their phases:
+    /// they will be throttled, which may be what somebody wants to see.
     pub fn too_little_runtime(&self, platform: Option<&Platform>) -> Vec<InputError> {
         let bound = self.of(platform);
         let tasks = bound.iter().flat_map(|w| &w.tasks);
         tasks.filter_map(|task| self.too_little_runtime_of(task)).collect()
     }
 
-    /// What it is on `platform`; `None`: what `run` means in it is known only of a machine, or not even there.
+    /// The workload as bound to `platform`, or as it is without one; `None`: the meaning of `run`
+    /// in it is known only of a machine, or not even there.
     fn of(&self, platform: Option<&Platform>) -> Option<Workload> {
         match platform {
             Some(platform) => self.bind(platform).ok(),
@@ -138,7 +139,8 @@ impl Workload {
         }
     }
 
-    /// Of several waits in a phase each would have to be looked at with what is between them.
+    /// The doubt about one task, if its reservation does not suffice for a phase with a single
+    /// wait; several waits in a phase would each have to be looked at with what is between them.
     fn too_little_runtime_of(&self, task: &TaskSpec) -> Option<InputError> {
         let mut policy = task.attr.policy;
         task.phases.iter().find_map(|phase| {
@@ -205,7 +207,7 @@ fn fastest(platform: &Platform, cpus: Option<&Vec<CpuId>>) -> Option<Capacity> {
     platform.domains.iter().filter(may).map(|d| d.capacity).max()
 }
 
-/// How long an event has a CPU of `capacity` at full speed, in ns.
+/// The time for which an event has a CPU of `capacity` at full speed, in ns.
 fn takes(event: &Event, capacity: Capacity) -> u128 {
     match event {
         Event::Run(work) | Event::RunOf { work, .. } => {

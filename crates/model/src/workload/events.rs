@@ -76,7 +76,7 @@ pub(super) const OLDER_NAMES: [(&str, &str); 2] =
 
 /// Keys from before rt-app 1.0, which knew no events.
 const WITHOUT_EVENTS: [&str; 3] = ["exec", "lock_order", "resources"];
-/// What begins so calls a function.
+/// Prefix of keys that call a function of a shared library.
 const EXTERNAL: &str = "external_workload";
 
 /// Events by prefix. A longer prefix stands before one that it begins with.
@@ -104,7 +104,7 @@ const PREFIXES: [(&str, Kind); 21] = [
     ("kind", Kind::Work),
 ];
 
-/// What `key` is. Source: rt-app, `src/rt-app_parse_config.c:obj_is_event`.
+/// Classifies `key`. Source: rt-app, `src/rt-app_parse_config.c:obj_is_event`.
 pub(super) fn classify(key: &str) -> Key {
     if let Some((name, _)) = PROPERTIES.iter().find(|(name, _)| *name == key) {
         return Key::Property(name);

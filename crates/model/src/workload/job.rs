@@ -29,7 +29,7 @@ pub(super) struct Said {
     at: Range,
 }
 
-/// What it says of its hint session.
+/// The hint session that a job declares.
 #[derive(Clone, Debug)]
 struct Hinted {
     target: Span,
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What `b` waits in that `a` gives; `None`: it looks when its timer says so.
+    /// The link in which `b` waits for what `a` gives; `None`: `b` looks when its timer says so.
     fn link(
         &self,
         tasks: &[Parsed<'_, 'a>],
@@ -263,7 +263,8 @@ pub(super) fn sessions(declared: &[Declared], of: &[usize], jobs: &[JobSpec]) ->
     all
 }
 
-/// With the tasks as they start, `of`: whose instance each is.
+/// Turns declared jobs into those of the tasks as they start; `of`: for each such task, the
+/// declared task whose instance it is.
 pub(super) fn specs(declared: &[Declared], of: &[usize]) -> Vec<JobSpec> {
     let place = |parsed: usize| of.iter().position(|o| *o == parsed).map(|i| i as u32);
     let each = |d: &Declared| -> Vec<JobSpec> {
@@ -288,7 +289,7 @@ fn has_timer(task: &TaskSpec) -> bool {
     events(task).any(|event| matches!(event, Event::Timer { .. }))
 }
 
-/// That of the reservation with which it begins.
+/// The deadline of the reservation with which the task begins; `None`: it begins without one.
 fn deadline_of(task: &TaskSpec) -> Option<Span> {
     let of_phase = task.phases.first().and_then(|phase| phase.attr.policy);
     match of_phase.or(task.attr.policy) {

@@ -21,11 +21,11 @@ const MAX_NAME: usize = 200;
 
 /// A file being read.
 pub(super) struct Reader<'a> {
-    /// What errors call it.
+    /// Name of the file in errors.
     pub(super) file: &'a str,
-    /// What is in it, as it stands.
+    /// Text of the file, as it stands.
     pub(super) original: &'a str,
-    /// What is in it, with the values that may be left out filled in.
+    /// Text of the file, with the values that may be left out filled in.
     pub(super) filled: &'a Filled<'a>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         format!("{}:{line}:{column}", self.file)
     }
 
-    /// Where something stands in the file, from 1.
+    /// The line and column of something in the file, from 1.
     pub(super) fn line_column(&self, at: &impl Ranged) -> (u32, u32) {
         line_column(self.original, self.filled.original(at.range().start))
     }
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         Err(self.error(value, format!("{what}: `{key}` is {found}, {wanted}")))
     }
 
-    /// Text.
+    /// Reads a text.
     pub(super) fn string<'v>(
         &self,
         prop: &'v ObjectProp<'a>,
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(name.to_string())
     }
 
-    /// No key for which `single` holds is there twice.
+    /// Checks that no key for which `single` holds is there twice.
     pub(super) fn once(
         &self,
         object: &Object<'a>,
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is wrong with the syntax, where the parser's own words are not plain enough.
+/// Words a syntax error, where the parser's own words are not plain enough.
 fn syntax(kind: &ParseErrorKind) -> String {
     match kind {
         ParseErrorKind::UnterminatedObject => "the object that starts here has no end".into(),
@@ -199,7 +199,7 @@ fn syntax(kind: &ParseErrorKind) -> String {
     }
 }
 
-/// What a value is, for a message.
+/// Describes a value, for a message.
 pub(super) fn describe(value: &Value<'_>) -> String {
     match value {
         Value::StringLit(s) => format!("the text \"{}\"", one_line(&s.value)),

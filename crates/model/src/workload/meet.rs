@@ -22,7 +22,7 @@ struct Users<'a> {
 }
 
 impl<'a> Users<'a> {
-    /// Those whose events say so: `role` is `Some((number, whether it waits))`.
+    /// Collects the tasks whose events use an object: `role` is `Some((number, whether it waits))`.
     fn of(w: &'a Workload, role: impl Fn(&Event) -> Option<(u32, bool)>) -> Users<'a> {
         let mut users = Users::default();
         for task in w.tasks.iter().chain(&w.forked) {
@@ -154,7 +154,7 @@ impl Workload {
     }
 }
 
-/// With the name that is meant, if one of `others` is near.
+/// Adds as a hint the name that is meant, if one of `others` is near or the only one.
 fn hinted(e: InputError, name: &str, others: &[&str]) -> InputError {
     let near = nearest(name, others).or(match others {
         [only] => Some(*only),

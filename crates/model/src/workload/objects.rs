@@ -35,7 +35,7 @@ pub struct Objects {
 /// A barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
-    /// Its name.
+    /// Name of the barrier.
     pub name: String,
     /// How many tasks have to come before it opens.
     pub users: u32,
@@ -66,14 +66,14 @@ pub(super) struct Misuse {
     pub(super) kind: MisuseKind,
 }
 
-/// What is wrong with it.
+/// A misuse of a mutex by a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MisuseKind {
-    /// It unlocks what it does not hold.
+    /// The task unlocks a mutex that it does not hold.
     Unlocks,
-    /// It waits for a condition with what it does not hold.
+    /// The task waits for a condition with a mutex that it does not hold.
     Waits,
-    /// It locks what it holds.
+    /// The task locks a mutex that it holds.
     LocksTwice,
 }
 
@@ -114,8 +114,8 @@ pub(super) fn forks_as_deadline_task(task: &TaskSpec) -> Option<usize> {
     None
 }
 
-/// How often `task` forks each task of that number, in loops that end. Of what an endless loop
-/// forks, only a run can say how much it is.
+/// The number of times that `task` forks each task, in loops that end, as (task's number, times).
+/// Of what an endless loop forks, only a run can say how much it is.
 pub(super) fn forks(task: &TaskSpec) -> impl Iterator<Item = (u32, u64)> + '_ {
     let times = |repeat| match repeat {
         Repeat::Times(n) => u64::from(n),

@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-/// What is put in.
+/// The text that is put in: a colon and an empty value.
 const EMPTY: &str = ": \"\"";
 
 /// A text with its omitted values.
@@ -89,13 +89,13 @@ pub(super) fn fill(text: &str) -> Filled<'_> {
     Filled { text: Cow::Owned(filled), inserted }
 }
 
-/// White space, or the begin of a comment.
+/// Whether the byte at `at` is white space, or the begin of a comment.
 fn is_blank(bytes: &[u8], at: usize) -> bool {
     bytes[at].is_ascii_whitespace()
         || (bytes[at] == b'/' && matches!(bytes.get(at + 1), Some(b'/' | b'*')))
 }
 
-/// Past the string or comment that begins at `at`, else past the one byte.
+/// Skips the string or comment that begins at `at`, else one byte; returns the index behind it.
 fn skip(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let find = |from: usize, end: &[u8]| {

@@ -76,7 +76,7 @@ pub(super) struct Said {
     share: Option<(i64, Range)>,
 }
 
-/// Whose key it is.
+/// A hint that names the policy to which the key belongs.
 fn belongs(key: &str) -> &'static str {
     if key == "share" { "it belongs to SCHED_OVERCOMMIT" } else { "it belongs to SCHED_DEADLINE" }
 }
@@ -92,7 +92,7 @@ impl Said {
         self.policy.is_none() && self.priority.is_none() && self.of_deadline().is_none()
     }
 
-    /// Where the first of the `dl-` keys is written, with its name.
+    /// The first of the `dl-` keys (or `share`) that is written, and where.
     fn of_deadline(&self) -> Option<(&'static str, Range)> {
         let at = |v: &Option<(Span, Range)>| v.map(|(_, at)| at);
         at(&self.runtime)
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// One of the keys of [`Said`].
+    /// Reads one of the keys of [`Said`].
     pub(super) fn say(
         &self,
         key: &str,
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What a task and its phases say, put into their attributes; `default`: `default_policy`.
+    /// Puts what a task and its phases say into their attributes; `default`: `default_policy`.
     ///
     /// Errors: parameters that the policy in force has not or does not take; a phase whose
     /// priority would mean different things in the first round and when the loop comes round.
@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
         Ok(Some(slice))
     }
 
-    /// What a task of SCHED_OVERCOMMIT asks for.
+    /// The reservation that a task of SCHED_OVERCOMMIT asks for.
     fn overcommit(&self, said: &Said, at_task: Range, what: &str) -> Result<Policy, InputError> {
         let others = Said { deadline: said.deadline, reclaim: said.reclaim, ..Said::default() };
         if let Some((key, at)) = others.of_deadline() {

@@ -10,7 +10,7 @@ use jsonc_parser::common::Ranged;
 use risetime_kernel::sched_qos::{QosError, SchedQosHint, SchedQosType};
 
 impl<'a> Reader<'a> {
-    /// All hints of a `sched_qos`.
+    /// Reads all hints of a `sched_qos`.
     ///
     /// Errors: what is no hint, and what the kernel would refuse.
     pub(super) fn sched_qos(

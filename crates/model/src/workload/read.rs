@@ -31,11 +31,11 @@ const PARTS: &str = "where `global`, `resources` and tasks are files of their ow
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
 pub(super) const MAX_CPU: i64 = 1023;
-/// Under what the place of a kind of work is kept.
+/// The key under which the place of a kind of work is kept.
 pub(super) fn kind_place(kind: &str) -> String {
     format!("kind {kind}")
 }
-/// What errors call the CPU in whose µs `run` counts.
+/// Name in errors of the CPU in whose µs `run` counts.
 pub(super) const CALIBRATION: &str = "global.calibration";
 
 impl Workload {
@@ -244,8 +244,8 @@ impl<'a> Reader<'a> {
         Err(self.error(tasks, what))
     }
 
-    /// rt-app still takes `resources` and makes what tasks name. What one once said of another counts
-    /// no more: a signal wakes who waits for its own name.
+    /// Notes that `resources` has no effect: rt-app still takes it and makes what tasks name. The
+    /// `target` of a resource counts no more: a signal wakes who waits for its own name.
     fn resources(&self, prop: &ObjectProp<'a>, without_effect: &mut Vec<String>) {
         without_effect.push("`resources`: rt-app creates resources as tasks name them".into());
         let Value::Object(all) = &prop.value else { return };
@@ -680,7 +680,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What an error calls a phase; nothing if it is the task's only one.
+/// The words by which an error names a phase; empty if it is the task's only one.
 fn phase_of(spec: &TaskSpec, phase: usize) -> String {
     match spec.phases.len() {
         1 => String::new(),
@@ -688,7 +688,7 @@ fn phase_of(spec: &TaskSpec, phase: usize) -> String {
     }
 }
 
-/// rt-app's "no": `false`, and for `ftrace` "none".
+/// Whether a value is rt-app's "no": `false`, and for `ftrace` "none".
 fn is_off(value: &Value<'_>) -> bool {
     match value {
         Value::BooleanLit(b) => !b.value,

@@ -47,7 +47,7 @@ impl Tree {
         Tree::Plain(n.to_string())
     }
 
-    /// Text.
+    /// A text as a leaf of the tree.
     pub fn text(text: impl Into<String>) -> Tree {
         Tree::Text(text.into())
     }

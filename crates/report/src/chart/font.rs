@@ -11,7 +11,7 @@ static FILE: &[u8] = include_bytes!("font/dejavu-sans-subset.ttf");
 /// `None` cannot be: a test reads the file.
 static FACE: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(FILE, 0).ok());
 
-/// How wide `text` is at `size`.
+/// The width of `text` at `size`, in px.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = FACE.as_ref() else { return 0.0 };
     let units: f64 = text.chars().map(|c| advance(face, glyph(face, c))).sum();
@@ -30,7 +30,7 @@ pub(super) fn outline(text: &str, (x, y): (f64, f64), size: f64, pen: &mut dyn P
     }
 }
 
-/// Of a character that is not there: the box in its place.
+/// The glyph of a character, the font's box for one that it lacks.
 fn glyph(face: &Face<'_>, c: char) -> GlyphId {
     face.glyph_index(c).unwrap_or(GlyphId(0))
 }
@@ -69,7 +69,7 @@ impl OutlineBuilder for Placed<'_> {
     fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
         self.pen.curve(self.place(x1, y1), self.place(x, y));
     }
-    /// TrueType has none of these.
+    /// Draws a straight line: TrueType has no cubic curves.
     fn curve_to(&mut self, _: f32, _: f32, _: f32, _: f32, x: f32, y: f32) {
         self.pen.line(self.place(x, y));
     }

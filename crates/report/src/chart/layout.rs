@@ -79,7 +79,7 @@ struct Place {
     room: f64,
     /// Room left of its plot, at least.
     least: f64,
-    /// It says itself what its colours are.
+    /// True if the panel has a legend of its own.
     own: bool,
     /// The panel below says what its x axis says.
     silent: bool,
@@ -114,7 +114,8 @@ fn entries(panel: &Panel) -> impl Iterator<Item = Entry> + '_ {
     })
 }
 
-/// What the colours are in all panels; `None`: they are not the same in each.
+/// The legend that holds for all panels; `None`: a name or colour stands for different things in
+/// them.
 fn shared_legend(panels: &[Panel]) -> Option<Vec<Entry>> {
     let mut all: Vec<Entry> = Vec::new();
     for entry in panels.iter().flat_map(entries) {
@@ -128,7 +129,7 @@ fn shared_legend(panels: &[Panel]) -> Option<Vec<Entry>> {
     Some(all)
 }
 
-/// Each once, in one panel.
+/// The legend of one panel, each entry once.
 fn own_legend(panel: &Panel) -> Vec<Entry> {
     let mut all: Vec<Entry> = Vec::new();
     for entry in entries(panel) {
@@ -189,7 +190,7 @@ impl Page {
         y
     }
 
-    /// Its title, and behind it, or below, what y counts.
+    /// Draws a panel's title, and behind it, or below, the unit of y; returns where that ends.
     fn heading(&mut self, panel: &Panel, (left, top): (f64, f64), room: f64) -> f64 {
         let unit = said(&panel.y.label, &panel.y.unit);
         let title = wrap(&panel.title, HEADING, room, 2);
@@ -211,7 +212,7 @@ impl Page {
         self.lines_within(&unit, (left, y), room, SMALL, self.palette.dim, 2) + 2.0
     }
 
-    /// What labels stand for, in two columns if they fit.
+    /// Draws the list of what labels stand for, in two columns if they fit; returns where it ends.
     fn keys(&mut self, keys: &[(String, String)], (left, top): (f64, f64), room: f64) -> f64 {
         let mark = keys.iter().map(|k| width(&k.0, TEXT)).fold(0.0, f64::max) + 8.0;
         let widest = keys.iter().map(|k| width(&k.1, TEXT)).fold(0.0, f64::max);

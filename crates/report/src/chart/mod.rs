@@ -26,7 +26,7 @@ mod theme;
 /// A picture: what its head says, its panels, its foot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
     /// What a reader should know before the panels.
     pub subtitle: String,
@@ -39,7 +39,7 @@ pub struct Chart {
 /// Two axes and what is drawn between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What it shows.
+    /// Title of the panel.
     pub title: String,
     /// To the right.
     pub x: Axis,
@@ -49,7 +49,7 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// A value for each place of two lists of names; its panel has no series.
     pub heat: Option<Heat>,
-    /// What labels at points stand for, written below.
+    /// Labels at points with what they stand for, written below.
     pub keys: Vec<(String, String)>,
     /// Remarks, written below.
     pub notes: Vec<String>,
@@ -72,13 +72,13 @@ pub enum Size {
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it counts.
+    /// Quantity on the axis.
     pub label: String,
     /// In which unit; may be empty.
     pub unit: String,
     /// How values lie on it.
     pub kind: AxisKind,
-    /// Its ends; `None`: those of the values, rounded outwards.
+    /// Ends of the axis; `None`: those of the values, rounded outwards.
     pub range: Option<(f64, f64)>,
 }
 
@@ -97,15 +97,15 @@ pub enum AxisKind {
 }
 
 impl Axis {
-    /// Evenly from 0 on.
+    /// A linear axis from 0 on.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis { label: label.into(), unit: unit.into(), ..Axis::default() }
     }
-    /// The same of another kind.
+    /// Returns the axis with another kind.
     pub fn kind(self, kind: AxisKind) -> Axis {
         Axis { kind, ..self }
     }
-    /// The same between these ends.
+    /// Returns the axis with these ends.
     pub fn range(self, from: f64, to: f64) -> Axis {
         Axis { range: Some((from, to)), ..self }
     }
@@ -114,7 +114,7 @@ impl Axis {
 /// Some values of one colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What they are; empty: it needs no saying.
+    /// Name in the legend; empty: none is needed.
     pub name: String,
     /// Of which colour.
     pub colour: Colour,
@@ -157,9 +157,9 @@ pub struct Mark {
 /// Colour of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// That of text: what others are held against.
+    /// The text colour; for the reference series that others are compared with.
     Ink,
-    /// The one of this number; the seventh is the first again, dashed.
+    /// The colour of this number; the seventh is the first again, dashed.
     Nth(usize),
 }
 
@@ -183,7 +183,7 @@ impl Series {
             Shape::Points(all) | Shape::Bars(all) => all.is_empty(),
         }
     }
-    /// The same with a broken line.
+    /// Returns the series with a broken line.
     pub fn dashed(self) -> Series {
         Series { dashed: true, ..self }
     }
@@ -200,12 +200,12 @@ pub enum Theme {
 }
 
 impl Chart {
-    /// As SVG 1.1. Ends in a newline.
+    /// Renders the chart as SVG 1.1. Ends in a newline.
     pub fn svg(&self, theme: Theme) -> String {
         svg::text(&layout::layout(self, theme))
     }
 
-    /// As PNG, two pixels for each of the SVG's.
+    /// Renders the chart as PNG, two pixels for each of the SVG's.
     pub fn png(&self, theme: Theme) -> Vec<u8> {
         png::bytes(&layout::layout(self, theme))
     }

@@ -53,7 +53,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// What is drawn so far.
+/// The shapes drawn so far, with the colours in use.
 pub(super) struct Page {
     pub(super) palette: &'static Palette,
     pub(super) shapes: Vec<Draw>,
@@ -127,7 +127,7 @@ impl Page {
     }
 }
 
-/// So much of `a`, the rest of `b`.
+/// Mixes two colours: `share` of `a`, the rest of `b`.
 pub(super) fn mix(a: Rgb, b: Rgb, share: f64) -> Rgb {
     let one = |i: usize| (f64::from(a[i]) * share + f64::from(b[i]) * (1.0 - share)).round() as u8;
     [one(0), one(1), one(2)]

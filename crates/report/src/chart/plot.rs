@@ -1,4 +1,4 @@
-//! What stands within the axes of a panel, and on them.
+//! The contents and the axes of a panel.
 
 use super::font::{cut, width};
 use super::page::{Anchor, Draw, LEADING, MARGIN, Page, SMALL, Stroke, TEXT, mix};
@@ -22,7 +22,7 @@ pub(super) fn dashed(s: &Series) -> bool {
     s.dashed || theme::again(s.colour)
 }
 
-/// How high the plot is.
+/// The height of the plot, in px.
 fn plot_height(panel: &Panel) -> f64 {
     if let AxisKind::Names(names) = &panel.y.kind {
         return ROW * names.len().max(1) as f64;
@@ -44,7 +44,7 @@ fn y_scale(panel: &Panel, height: f64) -> Scale {
     Scale::of(&panel.y, values, (height / 26.0) as usize)
 }
 
-/// All that an axis has to hold.
+/// Lists all values that an axis has to hold.
 fn values(shape: &Shape, x: bool) -> Vec<f64> {
     let plain = |p: &(f64, f64)| if x { p.0 } else { p.1 };
     let marks = |m: &Mark| {
@@ -61,7 +61,7 @@ fn values(shape: &Shape, x: bool) -> Vec<f64> {
     }
 }
 
-/// Room for what stands left of the y axis.
+/// The room for the labels left of the y axis, in px.
 pub(super) fn gutter(panel: &Panel, height: f64, room: f64) -> f64 {
     let ticks = y_scale(panel, height).ticks;
     let widest = ticks.iter().map(|t| width(&t.1, SMALL)).fold(0.0, f64::max);
@@ -84,7 +84,8 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// That of `panel` with its corner here, `room` wide with what stands beside it, `least` left of it at least.
+    /// Lays `panel` out: top left corner at `(left, top)`, `room` wide including labels, with a
+    /// left gutter of at least `least`.
     pub(super) fn of(panel: &Panel, (left, top): (f64, f64), room: f64, least: f64) -> Plot {
         let height = plot_height(panel);
         let gutter = gutter(panel, height, room).max(least);
@@ -111,7 +112,8 @@ impl Plot {
         (self.left + self.width * x, self.top + self.height * (1.0 - y.clamp(0.0, 1.0)))
     }
 
-    /// The same for a series of this colour.
+    /// The place of a point of a series of this colour: beside the other series' where an axis has
+    /// names.
     fn place(&self, colour: Colour, at: (f64, f64)) -> (f64, f64) {
         let (x, y) = self.at(at);
         let n = self.colours.iter().position(|c| *c == colour).unwrap_or(0);
@@ -132,7 +134,7 @@ impl Plot {
 }
 
 impl Page {
-    /// What `panel` has in `plot`, with its axes; where that ends.
+    /// Draws `panel` into `plot`, with its axes; returns where that ends.
     pub(super) fn plot(&mut self, plot: &Plot, panel: &Panel, silent: bool) -> f64 {
         if let Some(heat) = &panel.heat {
             self.heat(plot, heat);
@@ -153,7 +155,7 @@ impl Page {
         end
     }
 
-    /// Grid, ticks and what x counts; where that ends.
+    /// Draws grid, ticks and the quantity of x; returns where that ends.
     fn axes(&mut self, plot: &Plot, panel: &Panel, silent: bool) -> f64 {
         let (grid, dim) = (self.palette.grid, self.palette.dim);
         for (value, words) in &plot.y.ticks {
@@ -319,7 +321,7 @@ impl Page {
         self.text(at, Anchor::Start, SMALL, self.palette.ink, &mark.label);
     }
 
-    /// What stands beside points; those of points that are close to each other together.
+    /// Draws the labels beside points; those of points that are close to each other are joined.
     fn labels(&mut self, plot: &Plot, panel: &Panel) {
         let mut labels: Vec<((f64, f64), String)> = Vec::new();
         for series in &panel.series {
@@ -398,7 +400,7 @@ fn near(a: (f64, f64), b: (f64, f64)) -> bool {
     (a.0 - b.0).abs() < 1.0 && (a.1 - b.1).abs() < 1.0
 }
 
-/// Each colour once, in the order of the first of each.
+/// Lists each colour once, in the order in which they first appear.
 fn each_once(all: impl Iterator<Item = Colour>) -> Vec<Colour> {
     let mut colours: Vec<Colour> = Vec::new();
     for colour in all {
@@ -425,7 +427,7 @@ fn crowded(panel: &Panel, names: (bool, bool)) -> bool {
     false
 }
 
-/// Least and greatest value.
+/// The least and the greatest value.
 fn ends(heat: &Heat) -> (f64, f64) {
     let all = heat.values.iter().flatten().flatten().filter(|v| v.is_finite());
     all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
@@ -468,7 +470,8 @@ fn within(line: &[(f64, f64)], left: f64, right: f64) -> Vec<(f64, f64)> {
     out
 }
 
-/// Of points within half a px of each other the first, the lowest, the highest and the last.
+/// Thins a line out: of points within half a px of each other it keeps the first, the lowest, the
+/// highest and the last.
 fn thin(line: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let place = |p: &(f64, f64)| (p.0 * 2.0).floor() as i64;
     let mut out = Vec::new();

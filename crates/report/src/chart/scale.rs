@@ -81,7 +81,7 @@ impl Scale {
         Scale { from, to, log: true, ticks: dense.or(sparse).unwrap_or_default() }
     }
 
-    /// 0 at its beginning, 1 at its end.
+    /// The place of a value on the scale: 0 at its beginning, 1 at its end.
     pub(super) fn share(&self, value: f64) -> f64 {
         if self.log {
             let log = |v: f64| v.max(self.from).log10();

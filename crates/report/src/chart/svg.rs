@@ -79,7 +79,7 @@ fn hex([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Text in XML 1.0, which has no control characters.
+/// Escapes text for XML 1.0, which has no control characters.
 fn escaped(words: &str) -> String {
     let mut out = String::new();
     for c in words.chars() {

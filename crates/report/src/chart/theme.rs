@@ -8,7 +8,7 @@ pub(super) type Rgb = [u8; 3];
 /// Series of a chart before colours come again.
 const SERIES: usize = 6;
 
-/// What is drawn in which colour.
+/// The colours of a theme.
 pub(super) struct Palette {
     pub(super) paper: Rgb,
     pub(super) ink: Rgb,

@@ -7,7 +7,7 @@ use risetime_analysis::Measured;
 use risetime_analysis::advice::{Advice, EACH, ENERGY, PER_JOB, Round, Tried};
 use serde_json::{Value, json};
 
-/// What helps? `real`: the first line, on a real kernel. Ends in a newline.
+/// Writes advice as JSON. `real`: the first line, measured on a real kernel. Ends in a newline.
 pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) -> String {
     let phases = a.rounds.last().map_or(0, |round| round.phases);
     let option = |t: &Tried| option(t, a, &format!("{command} --phases {phases}"));

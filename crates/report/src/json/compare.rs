@@ -5,7 +5,8 @@ use crate::words::round3;
 use risetime_analysis::{Compared, Measured, Subject, Switched, efficient};
 use serde_json::{Value, json};
 
-/// What do these experiments measure? As [`text`](crate::text::compared), for a program. Ends in a newline.
+/// Writes compared experiments as JSON, with the figures of [`text`](crate::text::compared). Ends
+/// in a newline.
 pub fn compare(c: &Compared) -> String {
     let mut all = Vec::new();
     for (g, group) in c.groups.iter().enumerate() {

@@ -6,8 +6,8 @@ use risetime_analysis::Spread;
 use risetime_analysis::explain::{About, CauseShare, Explanation, Over};
 use serde_json::{Value, json};
 
-/// Why was the burst slow? One explanation a start phase, and with several of them their medians.
-/// Ends in a newline.
+/// Writes explanations as JSON, one a start phase, and with several of them their medians. Ends in
+/// a newline.
 pub fn explain(explanations: &[Explanation]) -> String {
     let list: Vec<Value> = explanations.iter().map(explanation).collect();
     let mut record = json!({"schema": SCHEMA, "explanations": list});
@@ -39,7 +39,7 @@ fn explanation(e: &Explanation) -> Value {
     })
 }
 
-/// What is explained, and under which key.
+/// The key and the value that say what is explained.
 fn about(e: &Explanation) -> (&'static str, Value) {
     match &e.about {
         About::Burst(b) => ("burst", super::burst(b)),

@@ -6,7 +6,7 @@ use crate::text::goal_again;
 use risetime_analysis::goal::{Reaching, Sought};
 use serde_json::{Value, json};
 
-/// What reaches the goal for the least? Ends in a newline.
+/// Writes the options that reach a goal, and their cost, as JSON. Ends in a newline.
 pub fn goal(s: &Sought, command: &str) -> String {
     let b = &s.base.measured;
     let option = |one: &Reaching| option(s, one, command);

@@ -5,7 +5,7 @@ use crate::words::round3;
 use risetime_analysis::history::{Bisected, Build, History, Release, Side, Taken};
 use serde_json::{Value, json};
 
-/// Which release changed what? Ends in a newline.
+/// Writes a history of releases as JSON. Ends in a newline.
 pub fn history(h: &History) -> String {
     let figures: Vec<Value> =
         h.figures.iter().map(|f| json!({"name": f.name, "about": f.about})).collect();
@@ -46,7 +46,7 @@ fn groups(t: &Taken) -> Value {
     json!(t.groups().map(of))
 }
 
-/// With which release does the figure make its largest step? Ends in a newline.
+/// Writes as JSON with which release a figure makes its largest step. Ends in a newline.
 pub fn bisected(
     figure: &str,
     side: Side,

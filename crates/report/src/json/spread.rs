@@ -5,7 +5,7 @@ use crate::words::round3;
 use risetime_analysis::verify::{Equivalence, Figure, Side, Tally, all_equivalent};
 use serde_json::{Value, json};
 
-/// One experiment: every figure of both sides. Ends in a newline.
+/// Writes every figure of one experiment, on both sides, as JSON. Ends in a newline.
 pub fn verify_spread(release: &str, found: &Equivalence) -> String {
     let mut record = json!({"schema": SCHEMA, "kernel": release, "mode": "spread"});
     if let (Value::Object(all), Value::Object(own)) = (&mut record, experiment(found)) {
@@ -14,7 +14,7 @@ pub fn verify_spread(release: &str, found: &Equivalence) -> String {
     print(&record)
 }
 
-/// Many experiments, and whether they hold together. Ends in a newline.
+/// Writes many experiments as JSON, and whether they hold together. Ends in a newline.
 pub fn verify_spread_set(release: &str, set: &[Equivalence]) -> String {
     let tally = Tally::of(set.iter().flat_map(|e| &e.figures));
     print(&json!({

@@ -4,7 +4,7 @@ use super::{SCHEMA, print};
 use risetime_analysis::verify::step::Stepped;
 use serde_json::json;
 
-/// All decisions of one experiment, or of several. Ends in a newline.
+/// Writes all decisions of one experiment, or of several, as JSON. Ends in a newline.
 pub fn verify_step(name: &str, release: &str, found: &Stepped) -> String {
     let decisions: Vec<_> = found
         .rows

@@ -7,8 +7,8 @@ use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::sweep::{Axis, Point, Recipe, Sweep};
 use serde_json::{Map, Value, json};
 
-/// What was measured at each point, and how to do it again? Ends in a newline.
-/// `set`: settings of all points beside their policies.
+/// Writes the measurements of each point as JSON, with what it takes to repeat them. Ends in a
+/// newline. `set`: settings of all points beside their policies.
 pub fn sweep(s: &Sweep, set: &Set) -> String {
     let axis = |a: &Axis| json!({"name": a.name, "unit": a.unit, "values": a.values});
     let metric = |(m, unit): (&Metric, Unit)| json!({"metric": m.name, "unit": unit.as_str().trim(), "less_is_better": m.less_is_better()});
@@ -51,7 +51,7 @@ fn point(s: &Sweep, p: &Point, set: &Set) -> Value {
     })
 }
 
-/// Enough to build the experiment again.
+/// Writes what it takes to build the experiment again.
 fn recipe(r: &Recipe) -> Value {
     let changes: Map<String, Value> =
         r.changes.iter().map(|(key, value)| (key.clone(), json!(value))).collect();

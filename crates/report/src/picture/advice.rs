@@ -1,4 +1,4 @@
-//! What was tried: the metric against energy, lettered as in the text.
+//! Picture of the options tried: the metric against energy, lettered as in the text.
 
 use super::mark;
 use crate::apply;

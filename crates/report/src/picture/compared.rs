@@ -84,7 +84,7 @@ fn panel(group: &[Measured], m: usize, beside: &str) -> Panel {
     }
 }
 
-/// What the switches that act change.
+/// The panel of an ablation: the effects of the switches that act.
 fn taken_apart(
     metric: &(Metric, Unit, Vec<Option<f64>>),
     switches: &[Switched],

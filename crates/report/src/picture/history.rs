@@ -53,7 +53,7 @@ fn panel(h: &History, i: usize, figure: &Figure) -> Panel {
     }
 }
 
-/// Of 6.12.107+deb13-arm64 the numbers say which it is, and of linux-6.12.
+/// Shortens a release's name to its numbers: 6.12.107 of 6.12.107+deb13-arm64, 6.12 of linux-6.12.
 fn short(name: &str) -> String {
     let name = name.strip_prefix("linux-").unwrap_or(name);
     let numbers = |c: &char| c.is_ascii_digit() || *c == '.' || *c == '-';

@@ -1,4 +1,4 @@
-//! What results look like as a [`Chart`](crate::chart::Chart): one file a command.
+//! Results as a [`Chart`](crate::chart::Chart): one file a command.
 
 mod advice;
 mod causes;

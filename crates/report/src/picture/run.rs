@@ -12,10 +12,10 @@ const GROUPS: usize = 6;
 /// Of fewer activations there is no distribution to draw.
 const ACTIVATIONS: u64 = 5;
 
-/// One of them, and the curves of its leading task.
+/// A run, and the curves of its leading task.
 pub type Followed<'a> = (&'a RunResult, &'a Timeline);
 
-/// Their picture: a colour a policy.
+/// The picture of several runs: a colour a policy.
 pub fn runs(runs: &[Followed<'_>]) -> Chart {
     let Some((first, _)) = runs.first() else { return Chart::default() };
     let task = first.leading().map_or("nothing ran", |t| t.comm.as_str());
@@ -40,7 +40,7 @@ pub fn runs(runs: &[Followed<'_>]) -> Chart {
     }
 }
 
-/// How long the jobs took that the workload declares, a panel for each of their names.
+/// The distributions of the responses of declared jobs, a panel for each of their names.
 fn responses(runs: &[Followed<'_>]) -> Vec<Panel> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in runs.iter().flat_map(|(_, t)| &t.jobs) {
@@ -71,7 +71,7 @@ fn steps(steps: &[(f64, f64)]) -> Shape {
     Shape::Step(from.into_iter().chain(steps.iter().map(|s| (s.0, 100.0 * s.1))).collect())
 }
 
-/// util, frequency, capacity and speed over the same time.
+/// The panels of util, frequency, capacity and speed over the same time.
 fn strips(runs: &[Followed<'_>]) -> Vec<Panel> {
     let tasks = runs.iter().filter_map(|(r, _)| r.leading());
     let end = tasks.map(|t| window(t).1).fold(1.0, f64::max);

@@ -16,7 +16,7 @@ use risetime_analysis::study::{
     Cell, Cells, Climbed, CurvePair, JudgedRow, Reproduced, ReproducedFigure, TradeOff,
 };
 
-/// All curves of the study.
+/// The picture of a study: all its curves.
 pub fn study(study: &Reproduced) -> Chart {
     let mut panels: Vec<Panel> = climbs(&study.figures).iter().map(|group| climb(group)).collect();
     panels.extend(study.figures.iter().filter(|f| points(f).count() > 1).map(slack));
@@ -51,7 +51,8 @@ fn curve(figure: &ReproducedFigure, curve: &CurvePair, phases: u32) -> Panel {
     }
 }
 
-/// Of the first quantity what is judged of how much one column is above another, then each column of the document.
+/// The panels of a table: for the first quantity each judged gain of one column over another, then
+/// each column of the document.
 fn of_table(c: &Cells) -> Vec<Panel> {
     let (name, unit) = &c.quantities[0];
     let gain = |&(column, than): &(usize, usize)| {
@@ -68,7 +69,7 @@ fn of_table(c: &Cells) -> Vec<Panel> {
     c.gains.iter().map(gain).chain(columns.map(column)).collect()
 }
 
-/// What `of` takes of each case.
+/// The panel with the cell that `of` takes of each case, published and measured.
 fn cases(
     c: &Cells,
     title: String,
@@ -121,12 +122,12 @@ fn of_columns(f: &ReproducedFigure, c: &Cells) -> Vec<Panel> {
     c.quantities.iter().enumerate().map(panel).collect()
 }
 
-/// Nothing but rows.
+/// Whether the figure has rows and nothing else.
 fn has_rows_alone(f: &ReproducedFigure) -> bool {
     f.curves.is_empty() && f.cells.is_none() && f.climb.is_none() && f.trade_offs.is_empty()
 }
 
-/// Published and measured, row by row.
+/// The panels of published and measured values, row by row, one for each unit.
 fn of_rows(f: &ReproducedFigure) -> Vec<Panel> {
     let mut units: Vec<&str> = f.rows.iter().map(|r| r.unit).collect();
     units.sort_unstable();

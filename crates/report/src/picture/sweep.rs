@@ -3,7 +3,8 @@
 use crate::chart::{Axis, AxisKind, Chart, Panel, Series, Shape, curves, heat};
 use risetime_analysis::sweep::{Axis as Varied, Sweep};
 
-/// What does the metric do over what was varied? Medians, with their intervals of 95 % where there are any.
+/// The picture of a sweep: each metric over what was varied. Medians, with their intervals of 95 %
+/// where there are any.
 pub fn sweep(s: &Sweep) -> Chart {
     let names: Vec<&str> = s.axes.iter().map(|a| a.name.as_str()).collect();
     let first = s.points.first();

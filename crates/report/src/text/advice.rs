@@ -20,7 +20,8 @@ use risetime_analysis::metric::Unit;
 /// So many options are shown.
 const SHOWN: usize = 8;
 
-/// What helps? `command` is the line that runs the experiment as it is; `real`: the first line, on a real kernel.
+/// The page of advice. `command` is the line that runs the experiment as it is; `real`: the first
+/// line, on a real kernel.
 pub fn advice(
     a: &Advice,
     command: &str,
@@ -57,7 +58,7 @@ fn title(a: &Advice) -> String {
     format!("{} · {} · {} · {from} · {phases} start phases", b.workload, b.platform, b.policy)
 }
 
-/// What stands for the option of this number.
+/// The letter that stands for the option of this number.
 pub(crate) fn letter(i: usize) -> char {
     char::from(b'A' + (i % 26) as u8)
 }
@@ -84,7 +85,7 @@ fn median(measured: &Measured, m: usize) -> String {
     measured.estimate(m).map_or("–".into(), |e| figure(e.median, unit))
 }
 
-/// What a difference is of `base`.
+/// The share that a difference is of `base`; `None`: `base` is 0 or unknown.
 pub(super) fn share(difference: f64, base: Option<Estimate>) -> Option<f64> {
     let base = base?.median.abs();
     (base > 0.0).then(|| difference / base)
@@ -124,7 +125,7 @@ fn first(a: &Advice) -> String {
     )
 }
 
-/// How much more energy one job takes, and the job's name.
+/// The job's name, and by how much more energy one of its jobs takes.
 fn each<'a>(a: &'a Advice, t: &Tried) -> Option<(&'a str, String)> {
     let (metric, ..) = a.base.metrics.get(EACH)?;
     let d = t.measured.difference(&a.base, EACH)?;
@@ -132,7 +133,7 @@ fn each<'a>(a: &'a Advice, t: &Tried) -> Option<(&'a str, String)> {
     Some((job, percent(share(d.median, a.base.estimate(EACH))?)))
 }
 
-/// What was predicted, and what a kernel did.
+/// The sentence on what a real kernel did with the first line.
 fn on_the_kernel(a: &Advice, (base, with): &(Measured, Measured)) -> String {
     let change = with.difference(base, 0);
     let found = change.and_then(|d| share(d.median, base.estimate(0))).map_or("–".into(), percent);
@@ -151,7 +152,7 @@ pub(super) fn interval(d: Option<&Difference>, base: Option<Estimate>) -> String
     ends.map_or(String::new(), |(low, high)| format!("{}…{}", whole(low), whole(high)))
 }
 
-/// Those that are shown.
+/// The options that are shown.
 pub(crate) fn shown(a: &Advice) -> &[Tried] {
     &a.tried[..a.tried.len().min(SHOWN)]
 }

@@ -24,7 +24,7 @@ const HEAD: usize = 14;
 /// Tasks that get a table where all is shown.
 const TASKS: usize = 4;
 
-/// How do these runs of the same workload differ? One column a run, differences to the first.
+/// The page that compares runs of the same workload: one column a run, differences to the first.
 pub fn compare(runs: &[RunResult], view: &View<'_>, style: &Style) -> String {
     let names: Vec<&str> = runs.iter().map(|r| r.policy.as_str()).collect();
     let tasks = runs.iter().map(|r| r.tasks.len()).max().unwrap_or(0);
@@ -69,7 +69,7 @@ pub fn compare_phases(
     fitted(&all, view, style, |c, task| figures::of_phases(columns[c].0, columns[c].1, task))
 }
 
-/// What is compared.
+/// The runs that are compared.
 struct All<'a> {
     first: Option<&'a RunResult>,
     /// The columns.
@@ -83,7 +83,8 @@ struct All<'a> {
     runs: Vec<&'a [RunResult]>,
 }
 
-/// All of it, or the task that leads on a screen, if the columns stand side by side there.
+/// The table as a whole, or of as many rows of the leading task as fit on a screen, if the columns
+/// stand side by side there.
 fn fitted(
     all: &All<'_>,
     view: &View<'_>,
@@ -188,8 +189,8 @@ fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
     }
 }
 
-/// What stands for the names in a table: themselves, or letters that are explained if one is wider than
-/// `room`. Cut off, those that differ at their ends would be the same.
+/// The heads that stand for the names in a table: the names, or letters that are explained if one
+/// is wider than `room`. Cut off, those that differ at their ends would be the same.
 pub(super) fn legend(page: &mut Page<'_>, names: &[&str], room: usize) -> Vec<String> {
     let wide = names.iter().map(|n| width(n)).max().unwrap_or(0);
     if wide <= room {

@@ -19,7 +19,7 @@ use risetime_analysis::{Compared, Measured, StartState, Switched, efficient};
 /// Columns that median, interval and difference take at most.
 const FIGURES: usize = 58;
 
-/// What do these experiments measure, and which differences are sure?
+/// The page of compared experiments, and of the differences that are sure.
 pub fn compared(c: &Compared, style: &Style) -> String {
     let mut page = Page::new(style);
     body(&mut page, c);
@@ -39,7 +39,8 @@ pub fn compared(c: &Compared, style: &Style) -> String {
 /// Columns of a mail.
 const MAIL: usize = 72;
 
-/// The same for a mailing list: at most 72 columns, plain, with the command that repeats it.
+/// The page of compared experiments for a mailing list: at most 72 columns, plain, with the command
+/// that repeats it.
 pub fn mail(c: &Compared) -> String {
     let style = Style { width: MAIL, color: false, unicode: false };
     let mut page = Page::new(&style);
@@ -208,7 +209,7 @@ impl Rows<'_> {
     }
 }
 
-/// Good or bad where it surely differs.
+/// The ink of a difference: good or bad where it is sure, `None` elsewhere.
 fn ink(metric: &Metric, difference: &Difference) -> Option<Ink> {
     let less = metric.less_is_better().filter(|_| difference.is_sure())?;
     Some(if (difference.median < 0.0) == less { Ink::Good } else { Ink::Bad })
@@ -293,7 +294,7 @@ fn unit_words(unit: Unit) -> String {
     }
 }
 
-/// What is said of the differences, and whom nobody beats.
+/// Writes how to read the differences, and which policies no other beats.
 fn legend(page: &mut Page<'_>, c: &Compared) {
     let (family, n) = (c.family(), c.starts());
     if family.0 == 0 {
@@ -360,7 +361,8 @@ pub(crate) fn marks(c: &Compared, group: &[Measured]) -> Vec<Option<String>> {
 /// A mark, energy and first metric.
 type Point = (String, f64, f64);
 
-/// Where the marked of a group stand; `None`: there is no energy, or fewer than two places.
+/// The places of a group's marked policies in the picture; `None`: there is no energy, or fewer
+/// than two places.
 fn points(group: &[Measured], marks: &[Option<String>]) -> Option<Vec<Point>> {
     let energy = energy_of(group)?;
     let point = |(one, mark): (&Measured, &Option<String>)| {
@@ -371,7 +373,7 @@ fn points(group: &[Measured], marks: &[Option<String>]) -> Option<Vec<Point>> {
     (all.len() > 1).then_some(all)
 }
 
-/// Which of the metrics of a group is the energy; `None`: none, or it is the first.
+/// The index of the energy among the metrics of a group; `None`: there is none, or it is the first.
 pub(crate) fn energy_of(group: &[Measured]) -> Option<usize> {
     let metrics = &group.first()?.metrics;
     metrics.iter().position(|(metric, ..)| metric.name == "energy").filter(|m| *m > 0)

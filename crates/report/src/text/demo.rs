@@ -26,7 +26,7 @@ const MEANING: usize = 2;
 /// A published figure beside ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// What was measured.
+    /// The quantity, in words.
     pub label: String,
     /// The published number as it stands there (`~284`).
     pub published: String,
@@ -41,7 +41,7 @@ pub struct Published {
 pub struct Next {
     /// The command line.
     pub command: String,
-    /// What one will see.
+    /// Effect of the command, in words.
     pub shows: String,
 }
 
@@ -54,17 +54,17 @@ pub struct Demo<'a> {
     pub run: (&'a RunResult, &'a Timeline),
     /// A run that was fast from the start; `None`: the ideal, full speed at once.
     pub fast: Option<(&'a RunResult, &'a Timeline)>,
-    /// Whose figures they are.
+    /// Source of the published figures.
     pub source: &'a str,
     /// Published figures beside ours.
     pub figures: &'a [Published],
-    /// What was found on the reader's machine; the first three are shown.
+    /// Findings on the reader's machine; the first three are shown.
     pub findings: &'a [Finding],
-    /// What to try next.
+    /// Commands to try next.
     pub next: &'a [Next],
 }
 
-/// What does it cost that a machine must first find out that a task is busy?
+/// The page of the demo: what it costs that a machine must first find out that a task is busy.
 pub fn demo(d: &Demo<'_>, style: &Style) -> String {
     let mut page = Page::new(style);
     let (run, line) = d.run;
@@ -147,7 +147,7 @@ fn legend(page: &mut Page<'_>) {
     page.line(keys(Line::new()));
 }
 
-/// Speed in %, in ms from t0.
+/// The curve of speed in %, over ms from t0.
 fn speed(line: &Timeline, t0: f64) -> Vec<(f64, f64)> {
     let percent = |&(at, s): &(f64, f64)| (at - t0, s / SPEED_SCALE * 100.0);
     line.speed.iter().map(percent).collect()
@@ -162,7 +162,7 @@ fn at(points: &[(f64, f64)], x: f64) -> Option<f64> {
     after.checked_sub(1).map(|i| points[i].1)
 }
 
-/// Where the task ran, how fast that CPU was, and its util, along the time axis.
+/// The lanes below the time axis: where the task ran, how fast that CPU was, and its util.
 fn lanes(line: &Timeline, t0: f64) -> Vec<Lane> {
     let runs = running_intervals(line, t0);
     let mut cpu: Vec<(f64, String)> = Vec::new();

@@ -97,7 +97,7 @@ fn headline(page: &mut Page<'_>, name: &str, on: &str, tried: &Tried, plan: &Pla
     page.paragraph(0, ink, &format!("{name} on {on}{under}: {what}."));
 }
 
-/// What admits the tasks of each CPU, and what that supposes.
+/// Writes which test admits the tasks of each CPU, and what that supposes.
 fn proof(page: &mut Page<'_>, plan: &Plan, tried: &Tried) {
     if plan.used.is_empty() {
         return;
@@ -121,7 +121,7 @@ fn proof(page: &mut Page<'_>, plan: &Plan, tried: &Tried) {
     tried.assumes.iter().for_each(|a| page.hanging("  ", Ink::Plain, a));
 }
 
-/// How the plan went when it was run as it is printed.
+/// Writes how the plan went when it was run as it is printed.
 fn as_printed(page: &mut Page<'_>, promise: Option<&Promise>) {
     let Some(p) = promise else { return };
     page.blank();
@@ -156,7 +156,7 @@ fn company(of: Company) -> &'static str {
     }
 }
 
-/// Why it is not guaranteed, and what would make it so.
+/// Writes why the plan is not guaranteed, and what would make it so.
 fn unkept(page: &mut Page<'_>, p: &Promise, plan: &Plan, instead: &[String]) {
     page.blank();
     let mut why = Vec::new();

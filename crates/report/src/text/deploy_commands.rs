@@ -20,18 +20,19 @@ const COMM: usize = 15;
 enum Address {
     /// By what the kernel keeps of its name.
     Name(String),
-    /// It cannot: why not.
+    /// The task cannot be found by its name, for this reason.
     Unknown(&'static str),
 }
 
-/// What the kernel keeps of a name, as `comm` shows it. `None`: it ends within a character.
+/// The part of a name that the kernel keeps, as `comm` shows it. `None`: it ends within a
+/// character.
 fn kept(name: &str) -> Option<String> {
     let bytes = &name.as_bytes()[..name.len().min(COMM)];
     // The file has a backslash twice (`string_escape`).
     std::str::from_utf8(bytes).ok().map(|kept| kept.replace('\\', "\\\\"))
 }
 
-/// How each of `names` is found.
+/// Decides how each of `names` is found.
 fn addresses(names: &[&str]) -> Vec<Address> {
     let first = |name: &str| name.as_bytes()[..name.len().min(COMM)].to_vec();
     let all: Vec<Vec<u8>> = names.iter().map(|n| first(n)).collect();
@@ -106,7 +107,7 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// Those of a plan. `governor`: one that is not the kernel's own.
+/// Writes the commands of a plan. `governor`: one that is not the kernel's own.
 pub(super) fn of_plan(page: &mut Page<'_>, plan: &Plan, governor: Option<&str>) {
     if let Some(governor) = governor {
         command(
@@ -177,7 +178,7 @@ pub(super) fn place(
     }
 }
 
-/// Those of a server of a group.
+/// Writes the commands of a group's server.
 pub(super) fn of_server(page: &mut Page<'_>, name: &str, served: &Group) {
     let dir = format!("/sys/fs/cgroup/{}", file_word(name));
     let names: Vec<&str> = served.tasks.iter().map(|t| t.name.as_str()).collect();
@@ -200,7 +201,7 @@ fn command(page: &mut Page<'_>, text: &str) {
     page.command("  ", Ink::Dim, text.split(' ').map(str::to_string));
 }
 
-/// Where the threads of a CPU are: a root domain of that CPU alone.
+/// The cgroup of a CPU's threads: a root domain of that CPU alone.
 fn group(cpu: CpuId) -> String {
     format!("/sys/fs/cgroup/rt-cpu{}", cpu.0)
 }

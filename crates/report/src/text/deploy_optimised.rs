@@ -9,14 +9,14 @@ use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Platform;
 use std::path::Path;
 
-/// What is known of a deployment's power.
+/// A bound of a deployment's power, and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Proof {
     /// Nothing: this solver proves nothing.
     None(&'static str),
     /// No deployment takes less than that.
     Bound {
-        /// Who says so.
+        /// Solver that proved the bound.
         solver: &'static str,
         /// In nW.
         bound_nw: u64,
@@ -32,13 +32,13 @@ pub enum Proof {
 /// What a page says.
 #[derive(Clone, Copy)]
 pub struct Optimised<'a> {
-    /// What was to be solved.
+    /// The problem that was to be solved.
     pub problem: &'a Problem,
     /// On which platform.
     pub platform: &'a Platform,
-    /// What is best.
+    /// The objective.
     pub objective: Objective,
-    /// What was found.
+    /// The deployment that was found.
     pub found: Option<&'a Deployment>,
     /// How sure that is.
     pub proof: Proof,
@@ -48,7 +48,7 @@ pub struct Optimised<'a> {
     pub before: &'a [(u64, Ran)],
     /// The kernel that was asked for, as `--policy` has it; `None`: the one that is taken unless one is.
     pub policy: Option<&'a str>,
-    /// Who stopped the search, where it was somebody and not the clock.
+    /// The user's way of stopping the search; `None`: the user did not.
     pub stopped: Option<&'a str>,
     /// Where it was written.
     pub workload: Option<&'a Path>,
@@ -115,7 +115,7 @@ pub fn deploy_optimised(o: &Optimised<'_>, style: &Style) -> String {
     page.finish()
 }
 
-/// What became of it, and of those that came before.
+/// Writes how the deployment went when it was run, and those tried before it.
 fn as_it_runs(page: &mut Page<'_>, o: &Optimised<'_>) {
     for (factor, ran) in o.before {
         let what = format!("With budgets of {factor} %: {}", came(ran));
@@ -157,7 +157,7 @@ fn came(ran: &Ran) -> String {
     }
 }
 
-/// Who asks the devices, and from where.
+/// Writes which task asks the devices, and from where.
 fn helpers(page: &mut Page<'_>, p: &Problem, d: &Deployment) {
     let asks = d.config.place.iter().any(|at| matches!(at, Place::Version(_)));
     let Some(helper) = p.helper.filter(|_| asks) else { return };
@@ -232,7 +232,7 @@ fn sure(o: &Optimised<'_>, power_nw: u64, own_slack_ppm: u64) -> String {
     said + "."
 }
 
-/// By so many % of the least it is more.
+/// The gap between the power and its lower bound, in % of the bound.
 fn gap_over(power_nw: u64, bound_nw: u64) -> f64 {
     power_nw.saturating_sub(bound_nw) as f64 / bound_nw.max(1) as f64 * 100.0
 }
@@ -323,12 +323,12 @@ fn commands(page: &mut Page<'_>, o: &Optimised<'_>, d: &Deployment) {
     deploy_commands::place(page, &nodes, &alone, kept);
 }
 
-/// nW in mW, for a reader.
+/// Formats nW as mW, for a reader.
 fn mw(nw: u64) -> String {
     format!("{:.3}", nw as f64 / 1e6)
 }
 
-/// 10⁻⁶ in %, rounded down.
+/// Formats 10⁻⁶ as %, rounded down.
 fn percent(ppm: u64) -> String {
     format!("{}.{:02}", ppm / 10_000, ppm % 10_000 / 100)
 }

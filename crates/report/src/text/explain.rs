@@ -15,7 +15,7 @@ use crate::words::{self, digits3, one};
 use risetime_analysis::explain::{About, CauseShare, Explanation, Over};
 use risetime_analysis::{EndedBy, Spread};
 
-/// What was this burst's time lost to? Of several start phases, their medians.
+/// The page that explains a burst: where its time was lost. Of several start phases, their medians.
 pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     let mut page = Page::new(style);
     let Some(first) = explanations.first() else {
@@ -46,7 +46,7 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     page.finish()
 }
 
-/// How much was lost, until when; or how long what takes.
+/// Writes how much was lost and until when; or how long the pieces take.
 fn answer(page: &mut Page<'_>, all: &[Explanation]) {
     let ms = over(all, &|e| e.about.ms()).median.unwrap_or(0.0);
     let text = match &all[0].about {
@@ -103,7 +103,7 @@ struct Row {
     alone: Option<f64>,
     /// Of the share, if it is drawn.
     error: Option<f64>,
-    /// Its part of what was lost, 0 to 1.
+    /// Part of the debt, 0 to 1.
     part: f64,
 }
 
@@ -154,7 +154,7 @@ fn rows(all: &[Explanation]) -> Vec<Row> {
 /// What no cause's absence gives back.
 pub(crate) const AFFINITY: &str = "what affinity forbids";
 
-/// What is left without any of the causes.
+/// The name of what is left without any of the causes.
 pub(crate) fn rest(about: &About) -> &'static str {
     match about {
         About::Burst(_) => "unexplained",

@@ -12,12 +12,13 @@ use risetime_model::platform::cpu_ranges;
 /// When two values of a figure may be subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// Always.
+    /// Comparable with all others.
     Any,
     /// If both counted until the same ending: a debt until the run's end is a lower bound,
     /// one until full speed is not.
     Ended(EndedBy),
-    /// Never: runs with different endings are in it; with a lower bound among them or not.
+    /// Never comparable: runs with different endings are in it; with a lower bound among them or
+    /// not.
     Mixed {
         /// Whether one of them is a lower bound.
         bound: bool,
@@ -42,9 +43,9 @@ pub(super) struct Figure {
     pub(super) less_is_better: Option<bool>,
     /// Whether a run that does not list it has none of it, rather than not knowing it.
     pub(super) part: bool,
-    /// What it says where there is no value.
+    /// Text where there is no value.
     pub(super) none: &'static str,
-    /// It may be small, and is told to three digits.
+    /// True if the figure may be small, and is shown to three digits.
     pub(super) fine: bool,
     /// What time it is about.
     pub(super) time: Time,
@@ -79,7 +80,7 @@ impl Figure {
     fn of_run(self) -> Figure {
         Figure { time: Time::Run, ..self }
     }
-    /// Where it begins, if it is about one run's burst.
+    /// The time at which the figure begins, if it is about one run's burst.
     pub(super) fn begins(&self) -> Option<f64> {
         match self.times.as_slice() {
             [(t0, _)] => *t0,
@@ -131,7 +132,8 @@ impl Figure {
         self.times.len() == other.times.len() && pairs.all(same)
     }
 
-    /// This median less the other's; `None` where there is none or it would mislead.
+    /// The difference of this median to the other's; `None` where there is none or it would
+    /// mislead.
     pub(super) fn less(&self, other: &Figure) -> Option<f64> {
         if self.basis != other.basis || matches!(self.basis, Basis::Mixed { .. }) {
             return None;
@@ -148,7 +150,7 @@ const BURSTS_APART_MS: f64 = 4.5;
 /// What a reader sees of a time.
 const SHOWN_MS: f64 = 0.1;
 
-/// When the reported burst begins, and the run ends.
+/// The times at which the reported burst begins, and the run ends.
 fn times(run: &RunResult, t: &TaskResult) -> Times {
     (t.burst.map(|b| b.t0_ms), run.end_ms)
 }
@@ -195,7 +197,7 @@ fn finite(took: Spread, longer: Spread, basis: Basis) -> Vec<Figure> {
     ]
 }
 
-/// All of `rows` are of these times; before the parts of what was lost comes the whole run's energy.
+/// Sets the times of all `rows`, and puts the whole run's energy before the parts of what was lost.
 fn at_times(rows: &mut Vec<Figure>, times: Vec<Times>, energy: Spread) {
     let parts = rows.iter().rposition(|row| row.label == "energy, task mJ").map_or(0, |i| i + 1);
     rows.insert(parts, Figure::energy("energy, all CPUs mJ", energy).of_run());
@@ -243,8 +245,8 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     rows
 }
 
-/// What all activations of a task took, and the jobs that it begins. Of several instances these are pooled: they
-/// stand with the first one, and say of how many they are.
+/// The figures of all activations of a task, and of the jobs that it begins. Several instances are
+/// pooled: the figures stand with the first one, and say of how many they are.
 fn of_whole_runs(runs: &[RunResult], task: &TaskResult) -> Vec<Figure> {
     let Some(first) = runs.first() else { return Vec::new() };
     let (comm, name) = (task.comm.as_str(), risetime_analysis::group_name(&task.comm));
@@ -297,7 +299,7 @@ fn lost(state: &str, ms: Spread, basis: Basis) -> Figure {
     Figure::new(format!("· {}", words::lost_state(state)), ms).on(basis).part()
 }
 
-/// Running time by domain, named by its first CPU.
+/// The running time by domain, named by its first CPU.
 fn on_domains(run: &RunResult, t: &TaskResult) -> Vec<(CpuId, f64)> {
     let mut sums: Vec<(CpuId, f64)> = Vec::new();
     for r in &t.spent.running {

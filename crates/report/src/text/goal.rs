@@ -19,7 +19,8 @@ use risetime_analysis::metric::Unit;
 /// So many that reach it are shown, and so many that do not.
 const SHOWN: (usize, usize) = (6, 3);
 
-/// What reaches the goal for the least? `command` is the line that runs the experiment as it is.
+/// The page of what reaches a goal at the least cost. `command` is the line that runs the
+/// experiment as it is.
 pub fn goal(s: &Sought, command: &str, style: &Style) -> String {
     let mut page = Page::new(style);
     let b = &s.base.measured;
@@ -39,12 +40,12 @@ pub fn goal(s: &Sought, command: &str, style: &Style) -> String {
     page.finish()
 }
 
-/// What is changed, in words.
+/// Names the changes in words.
 fn words(one: &Reaching) -> String {
     if one.steps.is_empty() { "as it is".into() } else { apply::words(&one.steps) }
 }
 
-/// How much more it costs than it does as it is.
+/// The additional cost to the experiment as it is: median and interval, in %.
 fn change(s: &Sought, one: &Reaching) -> (String, String) {
     let (d, base) = (one.dearer(&s.base), s.base.measured.estimate(1));
     let median = d.and_then(|d| share(d.median, base)).map_or(String::new(), percent);
@@ -74,7 +75,7 @@ fn first(s: &Sought) -> String {
     )
 }
 
-/// Those that are shown, the ones that reach it first.
+/// The options that are shown, those that reach the goal first.
 fn shown(s: &Sought) -> impl Iterator<Item = &Reaching> {
     let reaching = s.reaching.iter().filter(|one| !one.steps.is_empty()).take(SHOWN.0);
     reaching.chain(s.short.iter().take(SHOWN.1))

@@ -19,11 +19,11 @@ use risetime_analysis::history::{Bisected, Build, Figure, History, Side, Taken};
 /// Columns that a bar takes at most.
 const BAR: usize = 20;
 
-/// What stands below a history of real kernels.
+/// Footnote of a history of real kernels.
 const BACKPORTS: &str = "A stable release has taken fixes back from later ones: 6.12.107 is not 6.12 \
     as it came out, and what is simulated is the generation's last form where that is known.";
 
-/// Which release changed what? Ends in a newline.
+/// The page of a history: which release changed what. Ends in a newline.
 pub fn history(h: &History, style: &Style) -> String {
     let mut page = Page::new(style);
     let n = h.releases.len();
@@ -202,7 +202,7 @@ fn in_groups([low, high]: [(f64, usize); 2]) -> String {
     format!("{} start phases near {}, {} near {}", low.1, digits(low.0), high.1, digits(high.0))
 }
 
-/// What is said of steps that hold together.
+/// The sentence on steps that hold together.
 fn words(steps: Family, phases: u32) -> String {
     let n = steps.0;
     match phases >= steps.pairs() {
@@ -228,8 +228,9 @@ fn missing(page: &mut Page<'_>, h: &History) {
     page.hanging("note: ", Ink::Dim, &text);
 }
 
-/// With which release does the figure make its largest step, or what does the one that was named? `releases`: their names, oldest
-/// first; `between`: releases that could be fetched to look closer. Ends in a newline.
+/// The page of a bisection: the release with which the figure makes its largest step, or the step
+/// of the one that was named. `releases`: their names, oldest first; `between`: releases that could
+/// be fetched to look closer. Ends in a newline.
 pub fn bisected(
     (figure, phases): (&str, u32),
     side: Side,

@@ -16,7 +16,7 @@ use risetime_analysis::{
     Jobs, JobsPhases, Latest, Missed, PhaseSummary, RunResult, Spread, WORST, group_name,
 };
 
-/// What is shown of a spread.
+/// The value of a spread that a row shows.
 type Pick = fn(&Spread) -> Option<f64>;
 
 const MEDIAN: Pick = |s| s.median;
@@ -24,7 +24,7 @@ const MEDIAN: Pick = |s| s.median;
 /// Kinds of jobs with all of their spread, or with a table of their own.
 const SPREADS: usize = 8;
 
-/// What a table of jobs is about; `of`: what else there is to say.
+/// Writes the title of a table of jobs; `of`: more words for it.
 fn title(page: &mut Page<'_>, of: &str) {
     let text = format!(" ({of}ms from release to done; slack: the least)");
     page.line(Line::new().ink(Ink::Title, "Jobs").ink(Ink::Dim, text));
@@ -60,12 +60,12 @@ fn row(table: &mut Table, label: String, j: &JobsPhases, at: Pick) {
     table.inked(missed.then_some(Ink::Bad), cells);
 }
 
-/// How many, as a median over an even number of runs may be half of one.
+/// Formats a count, which as a median over an even number of runs may be half of one.
 fn counted(n: f64) -> String {
     if n.fract() == 0.0 { format!("{n:.0}") } else { words::one(n) }
 }
 
-/// How they were missed: `4 late, 7 dropped in the chain`.
+/// Lists in which ways jobs were missed: `4 late, 7 dropped in the chain`.
 fn kinds(j: &JobsPhases) -> String {
     let kinds = [
         ("late", "late"),
@@ -80,12 +80,13 @@ fn kinds(j: &JobsPhases) -> String {
     some.collect::<Vec<_>>().join(", ")
 }
 
-/// What a run is about, if its workload declares jobs: how many were missed, and how long they took.
+/// The sentence on a run whose workload declares jobs: how many were missed, and how long they
+/// took.
 pub(crate) fn sentence(r: &RunResult) -> Option<String> {
     r.jobs.iter().find(|j| j.declared).map(sentence_of)
 }
 
-/// How many of these jobs were missed, and how long they took.
+/// The sentence on these jobs: how many were missed, and how long they took.
 pub(super) fn sentence_of(j: &Jobs) -> String {
     let due = format!("{} job{} due", j.due, if j.due == 1 { "" } else { "s" });
     let missed = match (j.missed(), j.late) {
@@ -126,7 +127,7 @@ pub(super) fn table_of(page: &mut Page<'_>, r: &RunResult, most: usize) {
     page.blank();
 }
 
-/// All jobs of a run.
+/// Writes the table of all jobs of a run.
 pub(super) fn of_run(page: &mut Page<'_>, r: &RunResult) {
     if r.jobs.is_empty() {
         return;
@@ -154,14 +155,15 @@ pub(super) fn of_run(page: &mut Page<'_>, r: &RunResult) {
     page.blank();
 }
 
-/// Which of several instances begins the latest job, which tells its number apart: ` of w-3`.
+/// The words that tell which of several instances begins the latest job, and so tell its number
+/// apart: ` of w-3`.
 pub(super) fn whose_job(j: &Jobs) -> String {
     let comm = j.latest.as_ref().and_then(|latest| latest.comm.as_ref());
     let several = |comm: &&String| group_name(comm) != comm.as_str();
     comm.filter(several).map_or(String::new(), |comm| format!(" of {comm}"))
 }
 
-/// Over start phases: medians, and the spread, of `most` of them.
+/// Writes the table of jobs over start phases: medians, and the spread of `most` of them.
 pub(super) fn of_phases(page: &mut Page<'_>, s: &PhaseSummary, most: usize) {
     if s.jobs.is_empty() {
         return;
@@ -190,7 +192,8 @@ fn say_kinds(page: &mut Page<'_>, whose: &str, j: &JobsPhases) {
     }
 }
 
-/// Of several policies, `heads`: a table for each name, `most` of them. `of`: of what runs they are.
+/// Writes the jobs of several policies, `heads`: a table for each name, `most` of them. `of`: which
+/// runs they are of.
 pub(super) fn side_by_side(
     page: &mut Page<'_>,
     heads: &[String],

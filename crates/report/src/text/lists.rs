@@ -1,5 +1,5 @@
-//! What there is to choose from and what it holds: settings, platforms, workloads, policies,
-//! and what was found on a machine.
+//! Lists of what there is to choose from: settings, platforms, workloads, policies, and what was
+//! found on a machine.
 
 use super::Style;
 use super::page::{Ink, Line, Page, Table, pad, width, wrap};
@@ -36,11 +36,11 @@ const INDENT: usize = 9;
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It costs response time now.
+    /// The finding costs response time now.
     Costly,
-    /// It shapes response time, or decides what can be known here.
+    /// The finding shapes response time, or decides what can be known here.
     Notable,
-    /// It could not be read, so it may hide something.
+    /// The source could not be read, so it may hide something.
     Unreadable,
     /// Looked at and in order.
     Fine,
@@ -51,13 +51,13 @@ pub enum Severity {
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
-    /// What, in a few words.
+    /// The finding in a few words.
     pub title: String,
-    /// What was read and where, one line each: `file: value`.
+    /// Sources that were read, one line each: `file: value`.
     pub evidence: Vec<String>,
-    /// What that means for response time.
+    /// Consequence for response time.
     pub meaning: String,
-    /// What to do about it, if there is something.
+    /// Advice, if there is something to do about it.
     pub hint: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Finding {
     }
 }
 
-/// What was found on this machine, in the given order.
+/// The page of findings on this machine, in the given order.
 pub fn findings(findings: &[Finding], style: &Style) -> String {
     let mut page = Page::new(style);
     if findings.is_empty() {
@@ -108,7 +108,8 @@ pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> String {
     page.finish()
 }
 
-/// Every setting of a backend: name, unit, default, range, what it does, where a real system has it.
+/// The page of every setting of a backend: name, unit, default, range, what it does, where a real
+/// system has it.
 pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
     let mut page = Page::new(style);
     for group in catalogue.groups.iter().filter(|g| !g.params.is_empty()) {
@@ -142,7 +143,7 @@ fn param(page: &mut Page<'_>, p: &Param) {
     page.hanging("    home:    ", Ink::Dim, &p.home.to_string());
 }
 
-/// What does this machine look like?
+/// The page of a platform.
 pub fn platform(p: &Platform, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &p.name);
@@ -162,7 +163,7 @@ pub fn platform(p: &Platform, style: &Style) -> String {
     page.finish()
 }
 
-/// Who shares cores, closer caches and nodes; nothing on a machine without.
+/// Writes which CPUs share cores, closer caches and nodes; nothing on a machine without.
 fn topology(page: &mut Page<'_>, p: &Platform) {
     let t = &p.topology;
     let mut said = Vec::new();
@@ -240,7 +241,7 @@ fn domain(page: &mut Page<'_>, run: &[Domain]) {
     page.table(0, &table);
 }
 
-/// What does this policy set, and, with `resolved`, what does everything come out as?
+/// The page of a policy: what it sets, and with `resolved` the value of everything.
 pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &p.name);
@@ -259,7 +260,7 @@ pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String 
     page.finish()
 }
 
-/// What do the tasks of this workload do?
+/// The page of a workload: what its tasks do.
 pub fn workload(w: &Workload, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &w.name);

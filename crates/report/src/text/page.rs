@@ -33,7 +33,7 @@ pub(super) enum Ink {
     Curve,
     /// What the curve is compared with.
     Good,
-    /// What was lost.
+    /// The ink of what was lost.
     Bad,
     /// Worth attention.
     Warn,
@@ -291,7 +291,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Text broken at spaces, `indent` columns from the left.
+    /// Writes text broken at spaces, `indent` columns from the left.
     pub(super) fn paragraph(&mut self, indent: usize, ink: Ink, text: &str) {
         if text.is_empty() {
             return;
@@ -299,7 +299,7 @@ impl<'a> Page<'a> {
         self.hanging(&" ".repeat(indent), ink, text);
     }
 
-    /// Text broken at spaces behind `head`, which stands in the first line only.
+    /// Writes text broken at spaces behind `head`, which stands in the first line only.
     pub(super) fn hanging(&mut self, head: &str, ink: Ink, text: &str) {
         let indent = width(head);
         for (i, part) in wrap(text, self.width().saturating_sub(indent)).into_iter().enumerate() {
@@ -341,7 +341,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The same where a page of runs shows neither percentiles nor jobs.
+    /// Writes the cautions about speed, on a page of runs that shows neither percentiles nor jobs.
     pub(super) fn cautions_of_speed(&mut self, first: Option<&RunResult>) {
         let all = first.map_or(&[][..], |run| &run.cautions);
         let speed: Vec<_> = all.iter().filter(|c| c.of.contains(&Figure::Speed)).copied().collect();

@@ -15,8 +15,8 @@ use risetime_model::micros;
 /// Tasks that get a table where all is shown.
 const TASKS: usize = 4;
 
-/// What do these runs, which differ in their start phase only, have in common? With `every`,
-/// each phase's main figures follow.
+/// The page of runs that differ in their start phase only: medians and spreads. With `every`, each
+/// phase's main figures follow.
 pub fn phases(
     runs: &[RunResult],
     summary: &PhaseSummary,
@@ -97,8 +97,8 @@ fn medians(
 /// Start phases that are named with a note.
 const NAMED: usize = 4;
 
-/// What a reader should know of these runs, each note once, with the policies and start phases that it is about if it is not
-/// about all. `columns`: the runs of each policy.
+/// Writes the notes of these runs, each once, with the policies and start phases that it is about
+/// if it is not about all. `columns`: the runs of each policy.
 pub(super) fn notes(page: &mut Page<'_>, columns: &[(&str, &[RunResult])], most: usize) {
     let mut notes: Vec<&String> = Vec::new();
     for note in columns.iter().flat_map(|(_, runs)| *runs).flat_map(|run| &run.notes) {
@@ -119,7 +119,8 @@ pub(super) fn notes(page: &mut Page<'_>, columns: &[(&str, &[RunResult])], most:
     more(page, all, most, "notes", "--full");
 }
 
-/// Which of a policy's runs have it: the policy, if it has a name, and the start phases unless it is all of them.
+/// The words that tell which of a policy's runs have a note: the policy, if it has a name, and the
+/// start phases unless it is all of them.
 fn whose(policy: &str, runs: &[RunResult], has: impl Fn(&&RunResult) -> bool) -> Option<String> {
     let found: Vec<&RunResult> = runs.iter().filter(has).collect();
     if found.is_empty() {
@@ -134,14 +135,14 @@ fn whose(policy: &str, runs: &[RunResult], has: impl Fn(&&RunResult) -> bool) ->
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// What the runs are: of different start phases, or the same again and again.
+/// The word for the runs: "start phases", or "runs" of the same one again and again.
 pub(super) fn what(summary: &PhaseSummary) -> &'static str {
     let first = summary.phases.first();
     let same = summary.phases.len() > 1 && summary.phases.iter().all(|p| Some(p) == first);
     if same { "runs" } else { "start phases" }
 }
 
-/// How the bursts ended, if not all alike or not at full speed.
+/// Writes how the bursts ended, if not all alike or not at full speed.
 fn endings(page: &mut Page<'_>, summary: &PhaseSummary, index: usize) {
     let ended = &summary.tasks[index].ended_by;
     let cut_off = ended.iter().any(|(how, _)| *how == EndedBy::RunEnd);
@@ -190,7 +191,7 @@ fn spreads(page: &mut Page<'_>, rows: &[Figure], most: usize) {
     page.blank();
 }
 
-/// Running time at each frequency of each domain.
+/// Writes the running time at each frequency of each domain.
 fn residency(page: &mut Page<'_>, runs: &[RunResult], summary: &PhaseSummary, index: usize) {
     let rows = &summary.tasks[index].domain_running;
     if rows.is_empty() {

@@ -37,7 +37,7 @@ pub(super) struct Lane {
 enum Texts {
     /// Text from each x on, and what fills up the line after it.
     Marks(Vec<(f64, String)>, char),
-    /// What to say at the x of each tick.
+    /// Text for the x of each tick.
     AtTicks(Box<dyn Fn(f64) -> String>),
 }
 
@@ -61,7 +61,7 @@ impl Lane {
     }
 }
 
-/// What to draw.
+/// A plot of characters.
 pub(super) struct Plot<'a> {
     pub(super) title: String,
     pub(super) x: (f64, f64),
@@ -107,7 +107,7 @@ impl Canvas {
         self.ink[cell] = ink;
     }
 
-    /// All points between two points (Bresenham).
+    /// Draws all points between two points (Bresenham).
     fn stroke(&mut self, from: (i64, i64), to: (i64, i64), ink: Ink) {
         let (dx, dy) = ((to.0 - from.0).abs(), -(to.1 - from.1).abs());
         let (sx, sy) = ((to.0 - from.0).signum(), (to.1 - from.1).signum());
@@ -157,7 +157,7 @@ impl Plot<'_> {
         self.x_axis(page, margin, columns);
     }
 
-    /// Position of y in half rows from the top, as a fraction of the height.
+    /// The position of y as a fraction of the height: 0 at the bottom, 1 at the top.
     fn fraction(&self, y: f64) -> f64 {
         let span = self.y.1 - self.y.0;
         if span > 0.0 { ((y - self.y.0) / span).clamp(0.0, 1.0) } else { 0.0 }
@@ -198,7 +198,7 @@ impl Plot<'_> {
         canvas
     }
 
-    /// For every row the columns that are shaded.
+    /// Tells for every row which columns are shaded.
     fn shaded(&self, columns: usize) -> Vec<Vec<bool>> {
         let mut rows = vec![vec![false; columns]; self.rows];
         let Some(shade) = &self.shade else {
@@ -221,8 +221,8 @@ impl Plot<'_> {
         rows
     }
 
-    /// Where the label of the shade goes: (row, first column), the widest shaded stretch
-    /// that is nearest to the middle of the shape; `None` if it fits nowhere.
+    /// The place of the shade's label: (row, first column), the widest shaded stretch that is
+    /// nearest to the middle of the shape; `None` if it fits nowhere.
     fn label_place(&self, canvas: &Canvas, shaded: &[Vec<bool>]) -> Option<(usize, usize)> {
         let shade = self.shade.as_ref()?;
         let need = width(&shade.label) + 2;
@@ -378,7 +378,7 @@ fn clip(from: (f64, f64), to: (f64, f64), x: (f64, f64)) -> Option<((f64, f64), 
     Some((start, end))
 }
 
-/// About `n` round values that lie in the range, with labels.
+/// Picks about `n` round values that lie in the range, with labels.
 pub(super) fn ticks(range: (f64, f64), n: usize) -> Vec<(f64, String)> {
     let span = range.1 - range.0;
     if !(span > 0.0 && span.is_finite()) || n == 0 {

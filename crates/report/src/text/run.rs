@@ -37,8 +37,8 @@ const PLOT: usize = 16;
 /// Plots of frequencies; a task may visit hundreds of CPUs.
 const FREQ_PLOTS: usize = 8;
 
-/// What did this run show? Its first screen; or all: headline, figures and plots of the task that `timeline` follows, the one
-/// that leads, and a row for each other task.
+/// The page of a run: its first screen; or all: headline, figures and plots of the task that
+/// `timeline` follows, the one that leads, and a row for each other task.
 pub fn run(result: &RunResult, timeline: &Timeline, view: &View<'_>, style: &Style) -> String {
     if !view.full {
         return screen::screen(result, view, style);
@@ -126,7 +126,7 @@ pub(crate) fn sentence(t: &TaskResult) -> String {
     }
 }
 
-/// How a burst of work without end came to full speed.
+/// The sentence on how a burst of work without end came to full speed.
 fn climbed(b: &Burst) -> String {
     let (lost, span) = (words::one(b.debt_ms), words::one(b.t1_ms - b.t0_ms));
     let without = |end: &str| {
@@ -143,7 +143,7 @@ fn climbed(b: &Burst) -> String {
     }
 }
 
-/// How long a burst of finite work took.
+/// The sentence on how long a burst of finite work took.
 fn took(b: &Burst) -> String {
     let in_us = |ms: f64| format!("{:.0}", 1000.0 * ms);
     let (own, unit): (fn(f64) -> String, _) = match b.took_ms < 1.0 {
@@ -162,7 +162,7 @@ fn took(b: &Burst) -> String {
     }
 }
 
-/// What became of the task's burst; `first`: nothing that matters more stands before it.
+/// Writes the headline of the task's burst; `first`: nothing that matters more stands before it.
 pub(super) fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult, first: bool) {
     let ink = if first { Ink::Strong } else { Ink::Plain };
     let which = t
@@ -192,7 +192,7 @@ pub(super) fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult, first: b
     }
 }
 
-/// What was lost by state, as bars; nothing if nothing was lost.
+/// Draws what was lost by state, as bars; nothing if nothing was lost.
 pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
     states(page, "Where it went", if t.endless { &t.lost } else { &t.spent.longer }, LIST);
 }
@@ -350,7 +350,7 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
     page.blank();
 }
 
-/// Its policies, in words.
+/// Names the task's policies.
 fn policies(t: &TaskResult) -> String {
     t.policies.iter().map(|p| p.to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -358,7 +358,7 @@ fn policies(t: &TaskResult) -> String {
 /// With one or two kinds of tasks, the figures above say how long things take.
 const KINDS: usize = 3;
 
-/// How long activations took, where there are several kinds of tasks.
+/// Writes how long activations took, where there are several kinds of tasks.
 fn latency(page: &mut Page<'_>, r: &RunResult) {
     if r.latency.len() < KINDS {
         return;
@@ -385,7 +385,7 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
     page.blank();
 }
 
-/// How hot it became, and what cooling took; nothing where no temperature was told.
+/// Writes how hot each zone became, and what cooling took; nothing where no temperature was told.
 fn heat(page: &mut Page<'_>, r: &RunResult) {
     if r.heat.is_empty() {
         return;
@@ -413,7 +413,7 @@ fn heat(page: &mut Page<'_>, r: &RunResult) {
     page.blank();
 }
 
-/// How long wakeups waited for a CPU, where there are several kinds of tasks.
+/// Writes how long wakeups waited for a CPU, where there are several kinds of tasks.
 fn waits(page: &mut Page<'_>, r: &RunResult) {
     let named = r.latency.iter().map(|l| (l.tasks.clone(), &l.wakeup)).take(LIST);
     let by = r.waits.iter().map(|w| {
@@ -432,7 +432,8 @@ fn waits(page: &mut Page<'_>, r: &RunResult) {
     table_of_waits(page, ["From wakeup to running", " (waiting for a CPU)"], rows);
 }
 
-/// How long real-time and deadline tasks waited from when they were due, where that is longer.
+/// Writes how long real-time and deadline tasks waited from when they were due, where that is
+/// longer than from their wakeup.
 fn late(page: &mut Page<'_>, r: &RunResult) {
     let max = |w: &Waits| w.took.map_or(0.0, |p| p.max);
     let strict = r.latency.iter().filter(|l| l.policy.is_some_and(|p| !p.is_fair()));
@@ -477,7 +478,7 @@ pub(super) fn time(ms: f64) -> String {
     }
 }
 
-/// What tasks that end have come to.
+/// Writes how far tasks that end have come, and what work was done.
 pub(super) fn work(page: &mut Page<'_>, r: &RunResult) {
     let (gone, all) = r.exited;
     if gone == 0 {
@@ -543,8 +544,8 @@ fn plots(page: &mut Page<'_>, r: &RunResult, t: &TaskResult, timeline: &Timeline
     freq_bars(page, r, t);
 }
 
-/// What the plots show, in ms from t0: until a little after everything that is reported has
-/// happened.
+/// The time that the plots show, in ms from t0: until a little after everything that is reported
+/// has happened.
 pub(crate) fn window(t: &TaskResult) -> (f64, f64) {
     let Some(b) = &t.burst else { return (0.0, 1.0) };
     let end = (b.end_ms - b.t0_ms).max(1.0);

@@ -85,7 +85,7 @@ fn compose(r: &RunResult, view: &View<'_>, style: &Style, rows: usize) -> String
     page.finish()
 }
 
-/// What the workload is.
+/// Writes what the workload is.
 pub(super) fn about(page: &mut Page<'_>, view: &View<'_>) {
     page.paragraph(0, Ink::Dim, view.about);
     page.blank();
@@ -101,7 +101,8 @@ fn job_of<'a>(r: &'a RunResult, task: &TaskResult) -> Option<&'a Jobs> {
     declared.or_else(|| r.jobs.iter().find(own))
 }
 
-/// Which job was latest, or nearest to it, of those declared if there are some; without jobs, whose activation took most longer than at full speed.
+/// Writes which job was latest, or nearest to it, of those declared if there are some; without
+/// jobs, whose activation took most longer than at full speed.
 fn worst(page: &mut Page<'_>, r: &RunResult, task: &TaskResult) {
     let declared = r.jobs.iter().any(|j| j.declared);
     let meant = r.jobs.iter().filter(|j| j.declared || !declared);
@@ -144,8 +145,8 @@ fn worst(page: &mut Page<'_>, r: &RunResult, task: &TaskResult) {
     }
 }
 
-/// How long it took from where the task's timer was due to its running, where that is noticed: what comes before its wakeup is no part of
-/// what limited it.
+/// Writes how long it took from where the task's timer was due to its running, where that is
+/// noticed: what comes before its wakeup is no part of what limited it.
 fn waking(page: &mut Page<'_>, r: &RunResult, task: &TaskResult) {
     let own = r.latency.iter().find(|l| l.tasks == group_name(&task.comm));
     let Some(l) = own else { return };
@@ -160,22 +161,23 @@ fn waking(page: &mut Page<'_>, r: &RunResult, task: &TaskResult) {
     }
 }
 
-/// With which task of its chain it was longest.
+/// Names the task of its chain with which the job was longest.
 fn with(m: &Missed) -> Option<String> {
     m.longest.as_ref().map(|(task, ms)| format!(", longest with {task} ({ms:.2} ms)"))
 }
 
-/// Whom a page is about.
+/// The tasks that a page is about.
 struct Whose<'a> {
     /// `frame's tasks`, `render`.
     name: String,
     tasks: Vec<&'a TaskResult>,
-    /// What these are called, in the order of a chain.
+    /// The tasks' names, in the order of a chain.
     names: Vec<&'a str>,
 }
 
 impl<'a> Whose<'a> {
-    /// Of a chain of jobs all its tasks, else all of the name of `task`, unless that was asked for by its own.
+    /// The tasks to show: of a chain of jobs all its tasks, else all of the name of `task`, unless
+    /// that was asked for by its own.
     fn of(
         r: &'a RunResult,
         task: &'a TaskResult,
@@ -199,7 +201,8 @@ impl<'a> Whose<'a> {
     }
 }
 
-/// In which states time was lost: of work without end until it had full speed, of all other in the whole run.
+/// Writes in which states time was lost: of work without end until it had full speed, of all other
+/// in the whole run.
 fn limits(page: &mut Page<'_>, task: &TaskResult, whose: &Whose<'_>, rows: usize) {
     if task.endless {
         states(page, "What limited it", &task.lost, rows.min(6));
@@ -221,7 +224,7 @@ fn limits(page: &mut Page<'_>, task: &TaskResult, whose: &Whose<'_>, rows: usize
     states(page, &title, &all, rows.min(6));
 }
 
-/// When it came to which util and which CPUs, and how often it moved.
+/// Writes when the task came to which util and which CPUs, and how often it moved.
 fn climb(page: &mut Page<'_>, t: &TaskResult) {
     let said = t.reach.iter().filter_map(|r| {
         let after = words::one(r.after_ms?);
@@ -343,7 +346,7 @@ fn notes(page: &mut Page<'_>, notes: &[String], rows: usize) {
     page.blank();
 }
 
-/// Where there is more.
+/// Writes where there is more to read.
 pub(super) fn read_on(page: &mut Page<'_>, r: &RunResult, view: &View<'_>) {
     let other = if r.tasks.len() > 1 { "; --task NAME: another task" } else { "" };
     let text = format!("All of it, with plots: --full{other}; as data: --format json or csv.");

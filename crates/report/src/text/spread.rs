@@ -14,7 +14,7 @@ use risetime_analysis::verify::{Equivalence, Figure, MARGIN, Tally, Verdict, all
 /// So many of the figures that are furthest apart are named.
 const FURTHEST: usize = 20;
 
-/// One experiment: every figure.
+/// The page of one experiment: every figure of both sides.
 pub fn verify_spread(reference: &str, found: &Equivalence, style: &Style) -> String {
     let mut page = Page::new(style);
     let title = format!("{} · {reference} · {} start phases", found.name, found.phases);
@@ -34,7 +34,7 @@ pub fn verify_spread(reference: &str, found: &Equivalence, style: &Style) -> Str
     page.finish()
 }
 
-/// Many experiments.
+/// The page of many experiments: verdicts by experiment, and all together.
 pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) -> String {
     let mut page = Page::new(style);
     let phases = set.first().map_or(0, |e| e.phases);
@@ -102,7 +102,7 @@ pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) ->
     page.finish()
 }
 
-/// Name, both means, interval, margin, verdict.
+/// The cells of a figure: name, both means, interval, margin, verdict.
 fn row(f: &Figure) -> Vec<String> {
     let interval = f
         .interval

@@ -12,7 +12,7 @@ use crate::words::one;
 use risetime_analysis::verify::step::{Decision, Difference, MOVES_WANTED, Stepped};
 use risetime_kernel::units::Instant;
 
-/// All decisions of one experiment, or of several.
+/// The page of all decisions of one experiment, or of several.
 pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &format!("{name} · {reference} · step"));

@@ -17,7 +17,7 @@ use risetime_model::Study;
 /// Columns between two cells.
 const GAP: usize = 2;
 
-/// Are the document's numbers right?
+/// The page of a reproduced study: whether the document's numbers are right.
 pub fn study(study: &Reproduced, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &format!("{}: {}", study.study, study.about));
@@ -44,7 +44,7 @@ pub fn study(study: &Reproduced, style: &Style) -> String {
     page.finish()
 }
 
-/// What does this study hold?
+/// The page of a study's contents.
 pub fn study_contents(study: &Study, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &format!("{}: {}", study.name, study.about));
@@ -152,7 +152,8 @@ fn figure(page: &mut Page<'_>, f: &ReproducedFigure) {
     }
 }
 
-/// Every cell, published beside ours; what nobody has searched in a table of its own.
+/// Writes every cell, published beside ours; measured values before the search of free values in a
+/// table of their own.
 fn cells(page: &mut Page<'_>, c: &Cells) {
     for (q, (name, unit)) in c.quantities.iter().enumerate() {
         let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
@@ -186,7 +187,7 @@ fn cells(page: &mut Page<'_>, c: &Cells) {
     }
 }
 
-/// How many columns of it there are in the document.
+/// Counts the columns that the document publishes.
 fn published(c: &Cells) -> usize {
     let has = |column: &usize| c.cells.iter().flatten().any(|row| row[*column].published.is_some());
     (0..c.columns.len()).filter(has).count()
@@ -259,7 +260,7 @@ fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Opti
     }
 }
 
-/// What the document leaves open: each value with what it comes to.
+/// Writes what the document leaves open: each value with what it comes to.
 fn free(page: &mut Page<'_>, all: &[Tried]) {
     if all.is_empty() {
         return;
@@ -292,7 +293,8 @@ fn free(page: &mut Page<'_>, all: &[Tried]) {
     }
 }
 
-/// What each policy leaves of the periods, and what it takes for it, most slack first.
+/// Writes the slack that each policy leaves of the periods, and what it takes for it, most slack
+/// first.
 fn trade_offs(page: &mut Page<'_>, all: &[TradeOff]) {
     let mut all: Vec<&TradeOff> = all.iter().collect();
     all.sort_by(|a, b| b.slack_ms.unwrap_or(f64::MIN).total_cmp(&a.slack_ms.unwrap_or(f64::MIN)));

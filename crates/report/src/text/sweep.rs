@@ -22,7 +22,7 @@ const ROWS: usize = 10;
 /// From the least to the most, in as many steps as there are.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// What is there at each point?
+/// The page of a sweep: the metrics at each point.
 pub fn sweep(s: &Sweep, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &title(s));
@@ -57,7 +57,7 @@ pub fn sweep(s: &Sweep, style: &Style) -> String {
     page.finish()
 }
 
-/// What all points have in common.
+/// The title of a sweep: what all points have in common.
 fn title(s: &Sweep) -> String {
     let Some(first) = s.points.first() else { return "Nothing was swept.".into() };
     let same = |of: fn(&Point) -> String| {
@@ -95,7 +95,7 @@ fn number(x: f64, unit: Unit) -> String {
     }
 }
 
-/// From where to where a metric goes.
+/// The sentence on a metric's lowest and highest value.
 fn answer(s: &Sweep, m: usize, metric: &Metric, unit: Unit) -> String {
     let name = &metric.name;
     let told = |median: f64| number(median, unit) + unit.as_str();

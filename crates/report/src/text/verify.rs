@@ -36,11 +36,11 @@ pub struct Verified<'a> {
     pub was: &'a Curve,
     /// What the simulator did.
     pub simulated: &'a Curve,
-    /// What of the start could not be read.
+    /// Parts of the start state that could not be read.
     pub unread: &'a [String],
 }
 
-/// Does the simulator do what the reference did?
+/// The page of a verification: whether the simulator does what the reference did.
 pub fn verify(v: &Verified<'_>, style: &Style) -> String {
     let mut page = Page::new(style);
     let held = v.comparison.held();
@@ -70,7 +70,7 @@ pub fn verify(v: &Verified<'_>, style: &Style) -> String {
     page.finish()
 }
 
-/// What the checks of a free simulator cannot say, and what can.
+/// Writes what the checks of a free simulator cannot say, and which mode can.
 fn one_course(page: &mut Page<'_>, mode: Mode) {
     if mode == Mode::Free {
         page.blank();
@@ -78,11 +78,11 @@ fn one_course(page: &mut Page<'_>, mode: Mode) {
     }
 }
 
-/// That checks follow one course of events.
+/// The note that checks follow one course of events.
 const ONE_COURSE: &str = "Free checks follow one course of events, which a microsecond changes on a kernel, too. Are the \
                           figures that you read right? `--mode spread` judges those, over start phases.";
 
-/// One experiment from several start phases: how long until full speed, on both sides?
+/// The page of one experiment from several start phases: how long until full speed, on both sides.
 pub fn verify_phases(
     experiment: &str,
     reference: &str,
@@ -243,7 +243,7 @@ fn checks(page: &mut Page<'_>, checks: &[Check]) {
     }
 }
 
-/// Both utils over each other, until both are near the top.
+/// Draws both utils over each other, until both are near the top.
 fn picture(page: &mut Page<'_>, v: &Verified<'_>) {
     let points = |c: &Curve| -> Vec<(f64, f64)> {
         c.util.iter().map(|(at, u)| (at.as_ms(), *u as f64)).collect()

@@ -38,9 +38,9 @@ fn thread(id: u16, pid: i32, prio: i32, cpu: i32) -> Vec<u8> {
     event(id, &[Word::T("t"), Word::N(pid), Word::N(prio), Word::N(cpu)])
 }
 
-/// CPU 4 runs the workload's task from before time 0 on; then it is woken from CPU 0 with another
-/// priority. CPU 0 sleeps twice: the second choice shows what timer the first was told, its own nobody
-/// shows.
+/// An answer in which CPU 4 runs the workload's task from before time 0 on; then it is woken from
+/// CPU 0 with another priority. CPU 0 sleeps twice: the second choice shows what timer the first
+/// was told, its own nobody shows.
 fn answer() -> Vec<u8> {
     let mut w = Writer::new(Vec::new()).unwrap();
     let values = obedient("linux-7.2");

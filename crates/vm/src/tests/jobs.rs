@@ -74,7 +74,7 @@ fn what_came_of_a_quota_is_read_from_its_group() {
     assert_eq!(crate::quotas(&workload.groups, &values), [told]);
 }
 
-/// What costs time in the guest is only asked for where it is needed.
+/// Events that cost time in the guest are only asked for where they are needed.
 #[test]
 fn quotas_and_hotplug_have_events_of_their_own() {
     let job = |text: &str| {
