@@ -29,7 +29,7 @@ use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::SKIP_MS;
 use risetime_model::workload::JobSpec;
-use risetime_trace::{Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
+use risetime_trace::{Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// What an analysis is to keep besides the usual.
@@ -119,6 +119,8 @@ impl TraceSink for Analyzer<'_> {
 /// Everything known about the run so far.
 struct Run<'a> {
     header: Header,
+    /// What was asked for; empty where the trace is of no experiment.
+    asked: Asked,
     lists: Option<&'a mut dyn Lists>,
     timeline: bool,
     levels: Levels,
@@ -152,7 +154,8 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(header: &Header, options: &Options, lists: Option<&'a mut dyn Lists>) -> Run<'a> {
-        let platform = &header.platform;
+        let platform = &header.machine.platform;
+        let asked = header.asked.clone().unwrap_or_default();
         let mut util: Vec<u64> = UTIL_LEVELS.iter().chain(&options.levels).copied().collect();
         let mut capacity: Vec<u64> = platform.domains.iter().map(|d| d.capacity.0).collect();
         capacity.push(1024);
@@ -163,9 +166,9 @@ impl<'a> Run<'a> {
         let opps = |d: &Domain| (d.cpus[0], d.opps.iter().map(|o| o.freq).collect());
         let freq: Vec<(CpuId, Vec<KHz>)> = platform.domains.iter().map(opps).collect();
         let skipped = skipped(header);
-        let from = if skipped > Span(0) { header.phase.0.saturating_add(skipped.0) } else { 0 };
-        let mut jobs = Streams::new(&header.jobs)
-            .starts(Instant(header.phase.0))
+        let from = if skipped > Span(0) { asked.phase.0.saturating_add(skipped.0) } else { 0 };
+        let mut jobs = Streams::new(&asked.jobs)
+            .starts(Instant(asked.phase.0))
             .since(Instant(from), lists.is_some());
         let mut activations = None;
         match &options.pieces {
@@ -175,12 +178,13 @@ impl<'a> Run<'a> {
         }
         Run {
             header: header.clone(),
+            asked,
             lists,
             timeline: options.timeline,
             stretch: options.stretch,
             tick: platform.tick().0,
             now: 0,
-            machine: Machine::new(platform, &header.signals, &header.settings),
+            machine: Machine::new(platform, &header.run.signals, &header.machine.settings),
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
@@ -193,7 +197,7 @@ impl<'a> Run<'a> {
             latency: Groups::new(platform),
             jobs,
             quotas: Vec::new(),
-            thermal: Thermal::new(&header.platform),
+            thermal: Thermal::new(&header.machine.platform),
             wakes: (0, 0),
             activations,
         }
@@ -312,7 +316,7 @@ impl<'a> Run<'a> {
     }
 
     fn quota(&mut self, group: GroupId, stat: QuotaStat) {
-        let path = self.header.groups.get(group.index()).cloned();
+        let path = self.asked.groups.get(group.index()).cloned();
         self.quotas.push(Quota {
             group: path.unwrap_or_else(|| format!("group {}", group.0)),
             periods: stat.periods,
@@ -339,7 +343,7 @@ impl<'a> Run<'a> {
         let most = Most::of(self.machine.snap(max_speed));
         let mut task = Task::new(id, comm, cpu, now, most, curves);
         task.listed = self.lists.is_some();
-        let taskgroup = self.header.task_groups.get(id.index()).map_or("", String::as_str);
+        let taskgroup = self.asked.task_groups.get(id.index()).map_or("", String::as_str);
         task.group = self.latency.of(comm, taskgroup);
         let wanted = self.stretch.filter(|(of, _)| *of == id);
         task.watch = wanted.map(|(_, stretch)| Box::new(Watch::new(stretch, now)));
@@ -356,7 +360,7 @@ impl<'a> Run<'a> {
     /// Whether the next task, of this id and name, may be the one that leads.
     fn may_lead(&mut self, id: TaskId, comm: &str) -> bool {
         let own = |spec: &JobSpec| spec.tasks.first() == Some(&id.0) && is_declared(spec, comm);
-        let declared = self.header.jobs.iter().position(own);
+        let declared = self.asked.jobs.iter().position(own);
         if let Some(own) = declared.filter(|own| self.lead.is_none_or(|(_, lead)| *own < lead)) {
             self.lead = Some((self.tasks.len(), own));
         }
@@ -625,13 +629,13 @@ impl<'a> Run<'a> {
         }
         self.jobs.cut_off(end);
         self.tell_missed();
-        let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.platform, end);
-        let mut notes = self.header.lost.clone();
+        let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.machine.platform, end);
+        let mut notes = self.header.run.lost.clone();
         notes.extend(machine_notes);
         if self.unknown_cpus > 0 {
             notes.push(format!(
                 "{} events left out: they name a CPU that {} does not have",
-                self.unknown_cpus, self.header.platform.name
+                self.unknown_cpus, self.header.machine.platform.name
             ));
         }
         notes.extend(self.quotas.iter().filter_map(used_up));
@@ -658,7 +662,7 @@ impl<'a> Run<'a> {
         let comm = |id| names.get(&id).map(|name: &&str| name.to_string());
         let responses = self.jobs.distributions(comm);
         let jobs = self.jobs.finish(end, comm);
-        let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
+        let told = self.header.run.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());
         for (index, mut t) in self.tasks.into_iter().enumerate() {
@@ -677,14 +681,14 @@ impl<'a> Run<'a> {
         let (latency, waits) = self.latency.finish();
         let (heat, cooling) = self.thermal.finish(end);
         let mut result = RunResult {
-            policy: self.header.policy,
-            backend: self.header.backend,
-            platform: self.header.platform.name.clone(),
-            workload: self.header.workload,
-            kernel_release: self.header.kernel_release,
-            seed: self.header.seed,
-            phase: self.header.phase,
-            settings: self.header.settings,
+            policy: self.asked.policy,
+            backend: self.header.run.backend,
+            platform: self.header.machine.platform.name.clone(),
+            workload: self.asked.workload,
+            kernel_release: self.header.run.kernel_release,
+            seed: self.asked.seed,
+            phase: self.asked.phase,
+            settings: self.header.machine.settings,
             end_ms: ms(end),
             tasks,
             lead,
@@ -715,7 +719,7 @@ const DRAWN: usize = 64;
 
 /// The length of the start that is left out.
 fn skipped(header: &Header) -> Span {
-    let ms = header.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
+    let ms = header.machine.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
     Span(ms.unwrap_or(0).saturating_mul(1_000_000))
 }
 

@@ -251,6 +251,7 @@ fn quantile(x: &[f64], quarter: usize) -> Option<f64> {
 mod tests {
     use super::*;
     use risetime_kernel::units::{CpuId, KHz, Span};
+    use risetime_trace::BackendKind;
 
     fn spread(values: &[Option<f64>]) -> [Option<f64>; 5] {
         let s = Spread::of(values.iter().copied());
@@ -335,7 +336,7 @@ mod tests {
             cooling: Vec::new(),
             pieces: Vec::new(),
             policy: String::new(),
-            backend: "sim",
+            backend: BackendKind::Sim,
             platform: String::new(),
             workload: String::new(),
             kernel_release: String::new(),

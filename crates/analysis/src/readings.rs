@@ -290,14 +290,14 @@ impl TraceSink for Readings {
 
 impl Run {
     fn new(header: &Header, from: u64, to: u64) -> Run {
-        let platform = Arc::clone(&header.platform);
+        let platform = Arc::clone(&header.machine.platform);
         let cpu = |id| Cpu { domain: platform.domain_of(id).unwrap_or(0), current: None, since: 0 };
         let cpus = platform.cpus().map(cpu).collect();
         let lowest =
             |d: &risetime_model::platform::Domain| d.opps.first().map_or(KHz(0), |o| o.freq);
         let domain = |d| Domain { freq: lowest(d), ns: 0, khz_ns: 0 };
         let domains = platform.domains.iter().map(domain).collect();
-        let machine = Machine::new(&platform, &[], &header.settings);
+        let machine = Machine::new(&platform, &[], &header.machine.settings);
         let (tasks, groups) = (BTreeMap::new(), Vec::new());
         Run {
             machine,
@@ -309,7 +309,7 @@ impl Run {
             tasks,
             groups,
             migrations: 0,
-            jobs: Streams::new(&header.jobs),
+            jobs: Streams::new(header.asked.as_ref().map_or(&[], |asked| &asked.jobs)),
             platform,
         }
     }

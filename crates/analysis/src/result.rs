@@ -8,14 +8,15 @@ use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::Settings;
 use risetime_model::workload::Policy;
+use risetime_trace::BackendKind;
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Policy name.
     pub policy: String,
-    /// `sim`, `vm`, `host`.
-    pub backend: &'static str,
+    /// Who made the trace.
+    pub backend: BackendKind,
     /// Platform name.
     pub platform: String,
     /// Workload name.
@@ -72,7 +73,7 @@ impl RunResult {
     pub(crate) fn empty() -> RunResult {
         RunResult {
             policy: String::new(),
-            backend: "",
+            backend: BackendKind::Sim,
             platform: String::new(),
             workload: String::new(),
             kernel_release: String::new(),

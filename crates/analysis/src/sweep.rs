@@ -3,6 +3,7 @@
 use crate::Measured;
 use crate::metric::{Metric, Unit};
 use risetime_model::Value;
+use risetime_trace::BackendKind;
 
 /// Something that is varied, and the values that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ pub struct Sweep {
     /// Settings and keys that were varied.
     pub axes: Vec<Axis>,
     /// Name of the backend that ran it.
-    pub backend: &'static str,
+    pub backend: BackendKind,
     /// In the order of the axes' values, the last axis fastest.
     pub points: Vec<Point>,
 }
@@ -150,7 +151,7 @@ mod tests {
         };
         let sweep = Sweep {
             axes: vec![axis(&["1", "2", "3", "4"])],
-            backend: "sim",
+            backend: BackendKind::Sim,
             points: vec![
                 point("1", &[None, None]),
                 point("2", &[Some(5.0), Some(7.0)]),

@@ -249,7 +249,7 @@ fn s_max_is_the_speed_of_the_opp_it_was_rounded_from() {
     let mut platform = (*platform()).clone();
     platform.domains[0].opps[0].freq = KHz(666_000);
     let mut a = Analyzer::new(Options::default());
-    a.header(&risetime_trace::Header { platform: platform.into(), ..header() });
+    a.header(&on(platform));
     let mut t = Trace { to: a, at: 0, listed: Listed::default() };
     t = t.freq(0, 666).new_task(T, 0, 340).at(2 * MS).run(0, T).at(9 * MS);
     let (_, b) = first(&t.end());
@@ -417,7 +417,7 @@ fn unchanged_leaves_the_reason() {
 #[test]
 fn what_is_not_told_has_a_name_of_its_own() {
     let mut t = Trace::new();
-    t.to.header(&risetime_trace::Header { signals: Vec::new(), ..header() });
+    t.to.header(&with_signals(Vec::new()));
     let r = t.freq(0, 500).new_task(T, 0, 1024).run(0, T).at(MS).end();
     assert_eq!(lost(first(&r).0), [("small_cpu", 0.5), ("low_frequency", 0.25)]);
 }
@@ -512,7 +512,7 @@ fn a_deadline_task_that_does_not_keep_up_says_so() {
         let mut t = Trace::new();
         if told {
             let signals = vec![Signal { name: "dl_throttled", origin: Origin::Simulated }];
-            t.to.header(&Header { signals, ..header() });
+            t.to.header(&with_signals(signals));
         }
         t = t.freq(0, 1000).new_task(T, 0, 1024).event(Event::Policy { task: T, policy }).run(0, T);
         for at in [4, 14] {

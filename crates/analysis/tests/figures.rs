@@ -181,7 +181,7 @@ fn with_unknown_power(idle_too: bool) -> Trace {
         d.idle.iter_mut().for_each(|s| s.power = MicroWatts(0));
     }
     let mut t = Trace::new();
-    t.to.header(&Header { platform: std::sync::Arc::new(platform), ..header() });
+    t.to.header(&on(platform));
     t
 }
 

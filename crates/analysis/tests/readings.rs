@@ -169,7 +169,7 @@ fn jobs_count_from_the_part_on() {
         (45_000, begins(45)),
     ];
     let mut header = header();
-    header.jobs =
+    header.asked.as_mut().expect("of an experiment").jobs =
         vec![JobSpec { name: "frame".into(), tasks: vec![0], deadline: None, period: None }];
     let mut sink = Readings::new(Instant(20 * MS), Span(40 * MS));
     sink.header(&header);

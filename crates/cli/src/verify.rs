@@ -381,7 +381,7 @@ fn phases(
 }
 
 fn release(reference: &Memory) -> &str {
-    reference.header().map_or("", |h| h.kernel_release.as_str())
+    reference.header().map_or("", |h| h.run.kernel_release.as_str())
 }
 
 /// The set, or a part of it: judged, or with every mutant.

@@ -109,7 +109,7 @@ fn waits(directory: &str, release: &str) {
     let (mut own, mut remote) = (ByBusy::default(), ByBusy::default());
     for file in files.flatten() {
         let trace = risetime_lab::read_kept(&file.path()).unwrap_or_else(|e| panic!("{e}"));
-        if trace.header().is_some_and(|h| h.kernel_release == release) {
+        if trace.header().is_some_and(|h| h.run.kernel_release == release) {
             waits_of(&trace, &mut own, &mut remote);
         }
     }
@@ -248,8 +248,8 @@ struct Seen(BTreeMap<TaskId, Task>);
 impl TraceSink for Seen {
     fn header(&mut self, header: &Header) {
         let settings: Vec<String> =
-            header.settings.0.iter().map(|(name, v)| format!("{name}={v}")).collect();
-        println!("Linux {}: {}", header.kernel_release, settings.join(" "));
+            header.machine.settings.0.iter().map(|(name, v)| format!("{name}={v}")).collect();
+        println!("Linux {}: {}", header.run.kernel_release, settings.join(" "));
     }
 
     fn event(&mut self, at: Instant, event: &Event) {

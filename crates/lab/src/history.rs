@@ -229,16 +229,15 @@ mod tests {
     use super::*;
     use risetime_model::Settings;
     use risetime_model::settings::Value;
-    use risetime_trace::{Header, Outcome, TraceSink};
-    use std::sync::Arc;
+    use risetime_trace::{BackendKind, Header, Outcome, TraceSink};
 
     /// A kernel that is the simulator, and says that it is one of a virtual machine: with HZ=250 and without
     /// an energy model.
     struct Kernel250(KernelRev);
 
     impl Backend for Kernel250 {
-        fn name(&self) -> &'static str {
-            "vm"
+        fn kind(&self) -> BackendKind {
+            BackendKind::Vm
         }
         fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
             assert_eq!(e.policy.kernel, self.0, "each kernel runs its own generation");
@@ -256,14 +255,10 @@ mod tests {
 
     impl TraceSink for Renamed<'_> {
         fn header(&mut self, header: &Header) {
-            let (kernel_release, settings) = (self.1.clone(), self.2.clone());
-            self.0.header(&Header {
-                kernel_release,
-                settings,
-                backend: "vm",
-                platform: Arc::clone(&header.platform),
-                ..header.clone()
-            });
+            let mut header = header.clone();
+            (header.run.backend, header.run.kernel_release) = (BackendKind::Vm, self.1.clone());
+            header.machine.settings = self.2.clone();
+            self.0.header(&header);
         }
         fn event(&mut self, at: risetime_kernel::units::Instant, event: &risetime_trace::Event) {
             self.0.event(at, event);

@@ -24,7 +24,7 @@ use flate2::write::GzEncoder;
 use risetime_model::output::whole;
 use risetime_model::{Experiment, InputError};
 use risetime_trace::recording::{self, Lines};
-use risetime_trace::{Backend, Memory, Outcome, RunError, TraceSink};
+use risetime_trace::{Backend, BackendKind, Memory, Outcome, RunError, TraceSink};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -69,8 +69,8 @@ impl<'a> Kept<'a> {
 }
 
 impl Backend for Kept<'_> {
-    fn name(&self) -> &'static str {
-        self.backend.name()
+    fn kind(&self) -> BackendKind {
+        self.backend.kind()
     }
 
     fn identity(&self, experiment: &Experiment) -> Result<Option<String>, RunError> {

@@ -123,9 +123,9 @@ pub(crate) fn measure_each(
             })
             .collect(),
         bounds: (0..metrics.len()).map(|m| runs.iter().map(|run| run[m].2).collect()).collect(),
-        cautions: match backend.name() {
-            "sim" => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
-            _ => Vec::new(),
+        cautions: match backend.kind().is_simulated() {
+            true => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
+            false => Vec::new(),
         },
     };
     Ok(experiments.iter().zip(starts).zip(values.chunks(n)).map(measured).collect())

@@ -66,7 +66,7 @@ pub fn run_phases(
 ) -> Result<PhaseRuns, RunError> {
     let mut tick = experiment.platform.tick();
     let one = |e: &Experiment| run(backend, e, options.clone(), None).map(|run| run.result);
-    if backend.name() == "sim" {
+    if backend.kind().is_simulated() {
         let one = |k: usize| one(&from_phase(experiment, tick, k as u32));
         let runs = parallel(n as usize, |done| progress(done as u32), one)?;
         return Ok(PhaseRuns::of(runs));
@@ -121,9 +121,9 @@ pub fn run_each<L: Lists>(
         let run = run_listing(backend, &experiments[i], options.clone(), heard)?;
         Ok((run, lists))
     };
-    match backend.name() {
-        "sim" => parallel(experiments.len(), |done| progress(done as u32), one),
-        _ => (0..experiments.len()).map(|i| one(i).inspect(|_| progress(i as u32 + 1))).collect(),
+    match backend.kind().is_simulated() {
+        true => parallel(experiments.len(), |done| progress(done as u32), one),
+        false => (0..experiments.len()).map(|i| one(i).inspect(|_| progress(i as u32 + 1))).collect(),
     }
 }
 
@@ -139,39 +139,26 @@ mod tests {
     use crate::Request;
     use risetime_kernel::units::Instant;
     use risetime_model::settings::Value;
-    use risetime_trace::{Header, Outcome, TraceSink};
-    use std::sync::Arc;
+    use risetime_trace::{BackendKind, Clock, Header, Outcome, Run, TraceSink};
 
     /// A backend that only says which phases it ran, under a kernel of HZ=250.
     struct Kernel250;
 
     impl Backend for Kernel250 {
-        fn name(&self) -> &'static str {
-            "vm"
+        fn kind(&self) -> BackendKind {
+            BackendKind::Vm
         }
         fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-            let mut settings = e.settings.clone();
-            settings.0.insert("hz".into(), Value::Int(250));
-            sink.header(&Header {
-                backend: "vm",
-                platform: Arc::clone(&e.platform),
-                workload: e.workload.name.clone(),
-                policy: e.policy.name.clone(),
-                settings,
+            let run = Run {
+                backend: BackendKind::Vm,
                 kernel_release: String::new(),
-                clock: "local",
-                phase: e.phase,
-                seed: e.seed,
+                clock: Clock::Local,
                 signals: Vec::new(),
                 lost: Vec::new(),
-                idle: Vec::new(),
-                balance: Vec::new(),
-                periods: Vec::new(),
-                tick: None,
-                jobs: Vec::new(),
-                task_groups: Vec::new(),
-                groups: Vec::new(),
-            });
+            };
+            let mut header = Header::of(e, run);
+            header.machine.settings.0.insert("hz".into(), Value::Int(250));
+            sink.header(&header);
             let end = Instant(e.duration.0);
             sink.end(end);
             Ok(Outcome { end, events: 0, notes: Vec::new(), timer_interrupts: None })

@@ -96,7 +96,7 @@ fn done(experiment: &Experiment, analyzer: Analyzer<'_>, outcome: Outcome) -> Ru
         task.endless = endless.contains(group_name(&task.comm));
     }
     // What a real kernel did is what it did.
-    if result.backend == "sim" {
+    if result.backend.is_simulated() {
         result.cautions = cautions(experiment, &shown(&result));
     }
     Run { result, timeline }

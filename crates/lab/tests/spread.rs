@@ -8,7 +8,7 @@ use risetime_kernel::units::Span;
 use risetime_lab::{Can, Kept, Request, read_kept, spread_all, wide_named};
 use risetime_model::{Experiment, Value};
 use risetime_sim::Simulator;
-use risetime_trace::{Backend, Memory, Outcome, RunError, TraceSink};
+use risetime_trace::{Backend, BackendKind, Memory, Outcome, RunError, TraceSink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,8 +61,8 @@ fn noise_is_undecided() {
 struct Disobedient(&'static str);
 
 impl Backend for Disobedient {
-    fn name(&self) -> &'static str {
-        "sim"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
     }
     fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         let mut own = e.clone();
@@ -86,8 +86,8 @@ impl Recorded {
 }
 
 impl Backend for Recorded {
-    fn name(&self) -> &'static str {
-        "vm"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Vm
     }
 
     fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
@@ -107,8 +107,8 @@ fn older_kernels_run_from_the_start_that_they_tell() {
             let recorded = Recorded { rev, name };
             let header = read_kept(&recorded.path(Span(0))).expect("kept");
             let header = header.header().expect("it has one");
-            let cpus = header.platform.cpus().count();
-            assert_eq!((header.idle.len(), header.balance.len()), (cpus, cpus), "{rev}, {name}");
+            let cpus = header.machine.platform.cpus().count();
+            assert_eq!((header.image.idle.len(), header.image.balance.len()), (cpus, cpus), "{rev}, {name}");
             let mut case = wide_named(name, Can::of(rev, false)).expect("drawn");
             case.settings.push_str("+noise=vm");
             let found = against(&recorded, &case.experiment(Some(rev)).expect("valid"), 3);
@@ -123,15 +123,15 @@ fn older_kernels_run_from_the_start_that_they_tell() {
 struct Forgetful(Recorded);
 
 impl Backend for Forgetful {
-    fn name(&self) -> &'static str {
-        "vm"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Vm
     }
 
     fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         let mut trace = Memory::new();
         let outcome = self.0.run(e, &mut trace)?;
         let mut header = trace.header().expect("it has one").clone();
-        header.idle.iter_mut().for_each(|idle| idle.rq = None);
+        header.image.idle.iter_mut().for_each(|idle| idle.rq = None);
         sink.header(&header);
         trace.events().iter().for_each(|(at, event)| sink.event(*at, event));
         sink.end(trace.end());
@@ -181,8 +181,8 @@ struct Dear {
 }
 
 impl Backend for Dear {
-    fn name(&self) -> &'static str {
-        "vm"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Vm
     }
     fn identity(&self, e: &Experiment) -> Result<Option<String>, RunError> {
         Ok(Some(format!("{}{:x}", self.identity, e.phase.0)))

@@ -445,7 +445,7 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
     let r = told.run;
     list.nested(None, "{}", |page| {
         page.key("policy", &json!(r.policy))?;
-        page.key("backend", &json!(r.backend))?;
+        page.key("backend", &json!(r.backend.as_str()))?;
         page.key("platform", &json!(r.platform))?;
         page.key("workload", &json!(r.workload))?;
         page.key("kernel_release", &json!(r.kernel_release))?;

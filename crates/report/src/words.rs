@@ -4,7 +4,7 @@ use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
 use risetime_model::Settings;
 use risetime_model::settings::SKIP_MS;
-use risetime_trace::Why;
+use risetime_trace::{BackendKind, Why};
 use std::collections::BTreeMap;
 
 /// Rounds to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
@@ -81,10 +81,10 @@ pub(crate) fn simulated(settings: &Settings, seed: u64) -> String {
 /// Names the source of the trace for a reader.
 pub(crate) fn backend(r: &RunResult) -> String {
     match r.backend {
-        "sim" => simulated(&r.settings, r.seed),
-        "vm" => format!("Linux {} in a VM", r.kernel_release),
-        "host" => "this machine".into(),
-        other => other.into(),
+        BackendKind::Sim => simulated(&r.settings, r.seed),
+        BackendKind::Vm => format!("Linux {} in a VM", r.kernel_release),
+        BackendKind::Host => "this machine".into(),
+        BackendKind::File => "a trace".into(),
     }
 }
 

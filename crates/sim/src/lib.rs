@@ -31,7 +31,7 @@ pub use user::power_hal;
 use mutant::Mutant;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
-use risetime_trace::{Backend, Event, Outcome, RunError, TraceSink};
+use risetime_trace::{Backend, BackendKind, Event, Outcome, RunError, TraceSink};
 use run::engine::Simulation;
 use run::{both_ways, setup};
 use state::hooks::{Chain, Hooks};
@@ -89,8 +89,8 @@ pub struct Counterfactual {
 }
 
 impl Backend for Simulator {
-    fn name(&self) -> &'static str {
-        "sim"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
@@ -99,8 +99,8 @@ impl Backend for Simulator {
 }
 
 impl Backend for Replay {
-    fn name(&self) -> &'static str {
-        "sim"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
@@ -109,8 +109,8 @@ impl Backend for Replay {
 }
 
 impl Backend for Counterfactual {
-    fn name(&self) -> &'static str {
-        "sim"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
@@ -119,8 +119,8 @@ impl Backend for Counterfactual {
 }
 
 impl Backend for Custom {
-    fn name(&self) -> &'static str {
-        "sim"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {

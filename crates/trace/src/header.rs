@@ -1,50 +1,145 @@
 //! What must be known before the first event.
 
+use crate::BackendKind;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
 use risetime_model::workload::JobSpec;
-use risetime_model::{Platform, Settings};
+use risetime_model::{Experiment, Platform, Settings};
 use std::sync::Arc;
 
 /// The head of a trace.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// `sim`, `vm`, `host`.
-    pub backend: &'static str,
-    /// The machine as it was described (its speeds and powers are needed by the analyses).
-    pub platform: Arc<Platform>,
-    /// Workload name.
-    pub workload: String,
-    /// Policy name.
-    pub policy: String,
-    /// Every setting with its resolved value.
-    pub settings: Settings,
-    /// Kernel release: the simulated generation, or what the booted kernel says.
+    /// Who made the trace, and how.
+    pub run: Run,
+    /// The experiment that it is a run of; `None`: the machine ran for itself, and somebody looked.
+    pub asked: Option<Asked>,
+    /// The machine, as far as it is known.
+    pub machine: MachineInfo,
+    /// What the kernel remembered when the first task was created, for whoever goes on from there.
+    pub image: Image,
+}
+
+/// Who made a trace, and how.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The kind of backend.
+    pub backend: BackendKind,
+    /// Kernel release: the simulated generation, or what the kernel says.
     pub kernel_release: String,
-    /// What the timestamps count: `simulated`, `boot`, `mono`.
-    pub clock: &'static str,
-    /// Start phase.
-    pub phase: Span,
-    /// Seed.
-    pub seed: u64,
+    /// What the timestamps count.
+    pub clock: Clock,
     /// Which signals are in the trace, and whence.
     pub signals: Vec<Signal>,
     /// What was lost, one line each; empty: nothing.
     pub lost: Vec<String>,
-    /// What `menu` remembers of each CPU's sleeps when the first task is created, where that is known.
-    pub idle: Vec<IdleMemory>,
-    /// When each CPU is due to balance, where that is known.
-    pub balance: Vec<BalanceMemory>,
-    /// Where the periods of task groups with a quota end, where that is known.
-    pub periods: Vec<PeriodMemory>,
-    /// A tick came then, from time 0 of the trace; the others are whole ticks away. `None`: nobody knows.
-    pub tick: Option<Instant>,
+}
+
+/// What was asked for, where a trace is that of an experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Workload name.
+    pub workload: String,
+    /// Policy name.
+    pub policy: String,
+    /// Start phase.
+    pub phase: Span,
+    /// Seed.
+    pub seed: u64,
+    /// The workload's jobs; tasks by their places in it, which are their ids.
+    pub jobs: Vec<JobSpec>,
     /// The task groups in which the workload's tasks are created, by their places in it; "" is the root.
     pub task_groups: Vec<String>,
     /// All task groups by their numbers ([`GroupId`]); the first one is the root, "".
     pub groups: Vec<String>,
-    /// The workload's jobs; tasks by their places in it, which are their ids.
-    pub jobs: Vec<JobSpec>,
+}
+
+/// What is known of the machine.
+#[derive(Clone, Debug)]
+pub struct MachineInfo {
+    /// CPUs, frequency domains, speeds, powers: analyses need them.
+    pub platform: Arc<Platform>,
+    /// Where that comes from.
+    pub whence: Whence,
+    /// Settings with their values: all resolved ones of an experiment, or what was read of a machine.
+    pub settings: Settings,
+}
+
+/// Where the description of a machine comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// From a platform file: speeds and powers are those that it states.
+    Described,
+    /// From the trace itself: CPUs, domains and frequencies are those that were seen, each OPP's speed is taken to be its
+    /// frequency's share of the highest one, CPUs are taken to be equal, and powers are not known.
+    Seen,
+}
+
+/// What a kernel remembered when the first task was created. Empty where nobody told.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    /// What `menu` remembers of each CPU's sleeps.
+    pub idle: Vec<IdleMemory>,
+    /// When each CPU is due to balance.
+    pub balance: Vec<BalanceMemory>,
+    /// Where the periods of task groups with a quota end.
+    pub periods: Vec<PeriodMemory>,
+    /// A tick came then, from time 0 of the trace; the others are whole ticks away.
+    pub tick: Option<Instant>,
+}
+
+impl Header {
+    /// Returns the head of a run of `experiment`: everything but what only the run can tell, on the machine that its platform
+    /// file describes.
+    pub fn of(experiment: &Experiment, run: Run) -> Header {
+        let workload = &experiment.workload;
+        Header {
+            run,
+            asked: Some(Asked {
+                workload: workload.name.clone(),
+                policy: experiment.policy.name.clone(),
+                phase: experiment.phase,
+                seed: experiment.seed,
+                jobs: workload.jobs.clone(),
+                task_groups: workload.task_groups(),
+                groups: workload.group_paths(),
+            }),
+            machine: MachineInfo {
+                platform: Arc::clone(&experiment.platform),
+                whence: Whence::Described,
+                settings: experiment.settings.clone(),
+            },
+            image: Image::default(),
+        }
+    }
+}
+
+/// What the timestamps of a trace count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Simulated time.
+    Simulated,
+    /// `CLOCK_BOOTTIME`.
+    Boot,
+    /// `CLOCK_MONOTONIC`.
+    Mono,
+    /// ftrace's `local`: `sched_clock()` of each CPU.
+    Local,
+}
+
+impl Clock {
+    /// All of them.
+    pub const ALL: [Clock; 4] = [Clock::Simulated, Clock::Boot, Clock::Mono, Clock::Local];
+
+    /// Returns its word in files, which for the kernel's clocks is ftrace's.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Clock::Simulated => "simulated",
+            Clock::Boot => "boot",
+            Clock::Mono => "mono",
+            Clock::Local => "local",
+        }
+    }
 }
 
 /// A moment at which a group's quota is refilled; the others are whole periods away.
@@ -127,24 +222,26 @@ pub(crate) mod tests {
     /// A header of the built-in M1.
     pub(crate) fn header() -> Header {
         Header {
-            backend: "sim",
-            platform: Arc::new(Platform::load("m1").expect("built in")),
-            workload: "rampup".into(),
-            policy: "mainline".into(),
-            settings: Settings::default(),
-            kernel_release: "7.2".into(),
-            clock: "simulated",
-            phase: Span(1_500_250),
-            seed: 1,
-            signals: Vec::new(),
-            lost: Vec::new(),
-            idle: Vec::new(),
-            balance: Vec::new(),
-            periods: Vec::new(),
-            tick: None,
-            jobs: Vec::new(),
-            task_groups: Vec::new(),
-            groups: Vec::new(),
+            run: Run {
+                backend: BackendKind::Sim,
+                kernel_release: "7.2".into(),
+                clock: Clock::Simulated,
+                signals: Vec::new(),
+                lost: Vec::new(),
+            },
+            asked: Some(Asked {
+                workload: "rampup".into(),
+                policy: "mainline".into(),
+                phase: Span(1_500_250),
+                seed: 1,
+                ..Asked::default()
+            }),
+            machine: MachineInfo {
+                platform: Arc::new(Platform::load("m1").expect("built in")),
+                whence: Whence::Described,
+                settings: Settings::default(),
+            },
+            image: Image::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! writers and the in-memory trace are all sinks, so a long run streams in bounded memory.
 //! A sink cannot know who made the events.
 
+mod backend;
 mod beside;
 mod cpu_use;
 mod event;
@@ -16,10 +17,14 @@ mod sink;
 mod why;
 pub mod write;
 
+pub use backend::{Backend, BackendKind};
 pub use beside::beside;
 pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
 pub use event::{Event, Kind};
-pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, RqMemory, Signal};
+pub use header::{
+    Asked, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, Origin, PeriodMemory, RqMemory,
+    Run, Signal, Whence,
+};
 pub use memory::Memory;
 pub use parts::{
     FreqLook, IdleType, LastSleep, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut,
@@ -29,22 +34,6 @@ pub use sink::{Hears, Tee, TraceSink};
 pub use why::Why;
 
 use risetime_kernel::units::Instant;
-use risetime_model::Experiment;
-
-/// Something that can carry out an experiment: simulator, virtual machine, this host.
-pub trait Backend: Sync {
-    /// `sim`, `vm` or `host`.
-    fn name(&self) -> &'static str;
-    /// Runs `experiment` and pushes its trace into `sink`.
-    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError>;
-    /// A word for all that the trace of `experiment` depends on: the same word, the same trace. `None`: it is not
-    /// known, or the trace costs nothing.
-    ///
-    /// Errors: those that [`run`](Backend::run) would have before it begins.
-    fn identity(&self, _experiment: &Experiment) -> Result<Option<String>, RunError> {
-        Ok(None)
-    }
-}
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

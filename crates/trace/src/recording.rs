@@ -15,7 +15,7 @@
 //!
 //! The header is in `header`, the events in `event`; `number` has what each type of field becomes.
 //!
-//! Left out: [`Header::signals`](crate::Header::signals), which tell a reader whence figures come and decide nothing.
+//! Left out: [`Run::signals`](crate::Run::signals), which tell a reader whence figures come and decide nothing.
 
 mod event;
 mod header;
@@ -95,9 +95,16 @@ impl<'a> Lines<'a> {
         text.parse().map_err(|_| self.error(format!("found `{text}`, wanted a number")))
     }
 
-    fn word(&self, text: &str, known: &[&'static str]) -> Result<&'static str, InputError> {
-        let wanted = || format!("found `{text}`, wanted one of {}", known.join(", "));
-        known.iter().find(|k| **k == text).copied().ok_or_else(|| self.error(wanted()))
+    /// Returns the one of `known` whose word `text` is.
+    fn choice<T: Copy>(
+        &self,
+        text: &str,
+        known: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T, InputError> {
+        let words = || known.iter().map(|k| word(*k)).collect::<Vec<_>>().join(", ");
+        let wanted = || self.error(format!("found `{text}`, wanted one of {}", words()));
+        known.iter().copied().find(|k| word(*k) == text).ok_or_else(wanted)
     }
 }
 

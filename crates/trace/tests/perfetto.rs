@@ -8,7 +8,10 @@ use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, Opp, Platform};
 use risetime_trace::write::perfetto::Writer;
-use risetime_trace::{Event, Header, PressureClass, SwitchOut, TraceSink, Why};
+use risetime_trace::{
+    Asked, BackendKind, Clock, Event, Header, Image, MachineInfo, PressureClass, Run, SwitchOut,
+    TraceSink, Whence, Why,
+};
 use std::io;
 
 // ---- a trace ----
@@ -31,33 +34,34 @@ fn header() -> Header {
     let mut settings = risetime_model::Settings::default();
     settings.0.insert("rate_limit_us".to_owned(), risetime_model::Value::Int(70));
     Header {
-        backend: "sim",
-        platform: std::sync::Arc::new(Platform {
-            name: "pair".to_owned(),
-            about: String::new(),
-            hz: 250,
-            domains: vec![domain([0, 1], 600), domain([2, 3], 3000)],
-            topology: Default::default(),
-            thermal: Vec::new(),
-            sources: Default::default(),
-            doubts: Vec::new(),
+        run: Run {
+            backend: BackendKind::Sim,
+            kernel_release: "6.8".to_owned(),
+            clock: Clock::Simulated,
+            signals: Vec::new(),
+            lost: vec!["three events".to_owned()],
+        },
+        asked: Some(Asked {
+            workload: "ramp".to_owned(),
+            policy: "plain".to_owned(),
+            seed: 1,
+            ..Asked::default()
         }),
-        workload: "ramp".to_owned(),
-        policy: "plain".to_owned(),
-        settings,
-        kernel_release: "6.8".to_owned(),
-        clock: "simulated",
-        phase: Span(0),
-        seed: 1,
-        signals: Vec::new(),
-        lost: vec!["three events".to_owned()],
-        idle: Vec::new(),
-        balance: Vec::new(),
-        periods: Vec::new(),
-        tick: None,
-        jobs: Vec::new(),
-        task_groups: Vec::new(),
-        groups: Vec::new(),
+        machine: MachineInfo {
+            platform: std::sync::Arc::new(Platform {
+                name: "pair".to_owned(),
+                about: String::new(),
+                hz: 250,
+                domains: vec![domain([0, 1], 600), domain([2, 3], 3000)],
+                topology: Default::default(),
+                thermal: Vec::new(),
+                sources: Default::default(),
+                doubts: Vec::new(),
+            }),
+            whence: Whence::Described,
+            settings,
+        },
+        image: Image::default(),
     }
 }
 
@@ -463,7 +467,7 @@ fn clamps_are_counters_where_there_are_any() {
 fn power_of_a_domain_is_what_its_cpus_take() {
     let cpu = CpuId(0);
     let mut header = header();
-    let platform = std::sync::Arc::make_mut(&mut header.platform);
+    let platform = std::sync::Arc::make_mut(&mut header.machine.platform);
     let opp = |mhz: u64, mw: u64| Opp::new(KHz(mhz * 1000), MicroWatts(mw * 1000), Span(0));
     platform.domains[0].opps = vec![opp(600, 10), opp(1200, 30)];
     let state = |uw| risetime_model::platform::IdleState {
@@ -504,7 +508,7 @@ fn jobs_are_slices_that_do_not_overlap_on_a_track() {
         deadline: None,
         period: None,
     };
-    header.jobs = vec![spec("frame", &[0, 1]), spec("tick", &[2])];
+    header.asked.as_mut().expect("a run of something").jobs = vec![spec("frame", &[0, 1]), spec("tick", &[2])];
     let period = Span(10 * MS);
     let begins = |at: u64, release| {
         let release = Some(Instant(release * MS));

@@ -88,8 +88,8 @@ struct Told {
 
 impl TraceSink for Told {
     fn header(&mut self, header: &Header) {
-        self.platform = Some(Arc::clone(&header.platform));
-        header.lost.iter().for_each(|lost| println!("lost: {lost}"));
+        self.platform = Some(Arc::clone(&header.machine.platform));
+        header.run.lost.iter().for_each(|lost| println!("lost: {lost}"));
     }
 
     fn event(&mut self, at: Instant, event: &Event) {

@@ -46,7 +46,8 @@ use risetime_model::settings::{SKIP_MS, Value};
 use risetime_model::workload::TaskGroup;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
 use risetime_trace::{
-    Backend, Event, Header, Origin, Outcome, QuotaStat, RunError, Signal, TraceSink,
+    Backend, BackendKind, Clock, Event, Header, Image, MachineInfo, Origin, Outcome, QuotaStat, Run,
+    RunError, Signal, TraceSink, Whence,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -279,8 +280,8 @@ fn read(path: &Path) -> Result<Vec<u8>, RunError> {
 }
 
 impl Backend for Vm {
-    fn name(&self) -> &'static str {
-        "vm"
+    fn kind(&self) -> BackendKind {
+        BackendKind::Vm
     }
 
     /// The fingerprint of a run: of the bytes that go into the boot, and of what the trace has from
@@ -394,26 +395,23 @@ fn deliver(
     let threads = collect::threads(&plan.job, &forks).into_iter().map(|(_, task)| task).collect();
     let changes = collect::changes(&trace, &platform);
     let sink = &mut Reasons::new(&platform, &plan.job, threads, changes, sink);
-    sink.header(&Header {
-        backend: "vm",
-        platform: Arc::clone(&platform),
-        workload: e.workload.name.clone(),
-        policy: e.policy.name.clone(),
-        settings,
+    let run = Run {
+        backend: BackendKind::Vm,
         kernel_release: get("release")?,
-        clock: "local",
-        phase: e.phase,
-        seed: e.seed,
+        clock: Clock::Local,
         signals,
         lost,
+    };
+    let image = Image {
         idle: collect::idle_memory(&trace, &platform, e.policy.kernel, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
         periods: collect::period_memory(&trace),
         tick: trace.tick,
-        jobs: e.workload.jobs.clone(),
-        task_groups: e.workload.task_groups(),
-        groups: e.workload.group_paths(),
-    });
+    };
+    // What the kernel says of itself is what it had.
+    let machine =
+        MachineInfo { platform: Arc::clone(&platform), whence: Whence::Described, settings };
+    sink.header(&Header { machine, image, ..Header::of(e, run) });
     let rev = decisions.then_some(e.policy.kernel);
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);
     let quotas = quotas(&plan.job.groups, &values);

@@ -377,18 +377,18 @@ impl Policied {
 
 impl TraceSink for Reasons<'_> {
     fn header(&mut self, header: &Header) {
-        let told = |name: &str| header.signals.iter().any(|s| s.name == name);
+        let told = |name: &str| header.run.signals.iter().any(|s| s.name == name);
         self.misfits = told("misfit");
         let of_policy = |d: &Domain| {
-            let own = header.settings.int(&format!("rate_limit_us.policy{}", d.cpus[0].0));
-            own.or(header.settings.int("rate_limit_us")).unwrap_or(0)
+            let own = header.machine.settings.int(&format!("rate_limit_us.policy{}", d.cpus[0].0));
+            own.or(header.machine.settings.int("rate_limit_us")).unwrap_or(0)
         };
         for (p, d) in self.policies.iter_mut().zip(&self.platform.domains) {
-            p.governed = Governed::of(&header.settings).filter(|_| told("freq_request"));
+            p.governed = Governed::of(&header.machine.settings).filter(|_| told("freq_request"));
             p.rate_limit_us = of_policy(d).clamp(0, u32::MAX.into()) as u32;
         }
         let most = |name: &str| {
-            header.settings.int(name).map_or(Util(1024), |v| Util(v.clamp(0, 1024) as u64))
+            header.machine.settings.int(name).map_or(Util(1024), |v| Util(v.clamp(0, 1024) as u64))
         };
         self.rt_min = most("sched_util_clamp_min_rt_default");
         let system =
@@ -464,7 +464,7 @@ mod tests {
     use super::*;
     use risetime_kernel::units::{ClockPelt, Span};
     use risetime_model::settings::Value;
-    use risetime_trace::Memory;
+    use risetime_trace::{BackendKind, Clock, Image, MachineInfo, Memory, Run, Whence};
     use std::sync::Arc;
 
     const TASK: TaskId = TaskId(0);
@@ -486,24 +486,20 @@ mod tests {
         let settings = Settings(settings.map(|(k, v)| (k.to_string(), v)).into());
         let has = |name: &str| signals.contains(&name);
         let header = Header {
-            backend: "vm",
-            platform: Arc::new(platform.clone()),
-            workload: String::new(),
-            policy: String::new(),
-            groups: Vec::new(),
-            signals: super::signals(KernelRev::V7_3, &settings, has),
-            settings,
-            kernel_release: String::new(),
-            clock: "local",
-            phase: Span(0),
-            seed: 1,
-            lost: Vec::new(),
-            idle: Vec::new(),
-            balance: Vec::new(),
-            periods: Vec::new(),
-            tick: None,
-            jobs: Vec::new(),
-            task_groups: Vec::new(),
+            run: Run {
+                backend: BackendKind::Vm,
+                kernel_release: String::new(),
+                clock: Clock::Local,
+                signals: super::signals(KernelRev::V7_3, &settings, has),
+                lost: Vec::new(),
+            },
+            asked: None,
+            machine: MachineInfo {
+                platform: Arc::new(platform.clone()),
+                whence: Whence::Described,
+                settings,
+            },
+            image: Image::default(),
         };
         let mut ahead = vec![VecDeque::new(); platform.domains.len()];
         ahead[0].extend(changes.iter().map(|(at, freq)| (Instant(at * 1_000_000), *freq)));

@@ -41,8 +41,8 @@ impl Curve {
     pub fn of(trace: &Memory, task: TaskId, t0: Instant, length: Span) -> Curve {
         let Some(header) = trace.header() else { return Curve::default() };
         let domain_of = |cpu: CpuId| {
-            let index = header.platform.domain_of(cpu).unwrap_or(0);
-            header.platform.domains[index].cpus[0]
+            let index = header.machine.platform.domain_of(cpu).unwrap_or(0);
+            header.machine.platform.domains[index].cpus[0]
         };
         let end = trace.end().min(t0 + length);
         let mut walk = Walk::new(t0);

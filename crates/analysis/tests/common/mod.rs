@@ -13,7 +13,10 @@
 use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
-use risetime_trace::{Event, Header, Limit, Origin, Signal, SwitchOut, TraceSink, Why};
+use risetime_trace::{
+    Asked, BackendKind, Clock, Event, Header, Image, Limit, MachineInfo, Origin, Run, Signal,
+    SwitchOut, TraceSink, Whence, Why,
+};
 use std::sync::{Arc, Mutex};
 
 pub(crate) const US: u64 = 1_000;
@@ -61,27 +64,42 @@ pub(crate) fn platform() -> Arc<Platform> {
 
 pub(crate) fn header() -> Header {
     Header {
-        backend: "sim",
-        platform: platform(),
-        workload: "by hand".to_owned(),
-        policy: "none".to_owned(),
-        settings: Default::default(),
-        kernel_release: "0".to_owned(),
-        clock: "simulated",
-        phase: Span(0),
-        seed: 1,
-        signals: ["misfit", "freq_request"]
-            .map(|name| Signal { name, origin: Origin::Simulated })
-            .to_vec(),
-        lost: Vec::new(),
-        idle: Vec::new(),
-        balance: Vec::new(),
-        periods: Vec::new(),
-        tick: None,
-        jobs: Vec::new(),
-        task_groups: Vec::new(),
-        groups: Vec::new(),
+        run: Run {
+            backend: BackendKind::Sim,
+            kernel_release: "0".to_owned(),
+            clock: Clock::Simulated,
+            signals: ["misfit", "freq_request"]
+                .map(|name| Signal { name, origin: Origin::Simulated })
+                .to_vec(),
+            lost: Vec::new(),
+        },
+        asked: Some(Asked {
+            workload: "by hand".to_owned(),
+            policy: "none".to_owned(),
+            seed: 1,
+            ..Asked::default()
+        }),
+        machine: MachineInfo {
+            platform: platform(),
+            whence: Whence::Described,
+            settings: Default::default(),
+        },
+        image: Image::default(),
     }
+}
+
+/// That head, with these signals in the trace.
+pub(crate) fn with_signals(signals: Vec<Signal>) -> Header {
+    let mut header = header();
+    header.run.signals = signals;
+    header
+}
+
+/// That head, on this machine.
+pub(crate) fn on(platform: Platform) -> Header {
+    let mut header = header();
+    header.machine.platform = Arc::new(platform);
+    header
 }
 
 /// What an analysis lists, of all tasks.

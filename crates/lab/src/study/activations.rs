@@ -79,7 +79,7 @@ impl Activations {
 
 impl TraceSink for Activations {
     fn header(&mut self, header: &Header) {
-        for (d, domain) in header.platform.domains.iter().enumerate() {
+        for (d, domain) in header.machine.platform.domains.iter().enumerate() {
             self.freqs.push(domain.opps.first().map_or(0, |opp| opp.freq.0));
             for cpu in &domain.cpus {
                 if self.domains.len() <= cpu.index() {

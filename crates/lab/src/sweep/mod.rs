@@ -56,7 +56,7 @@ pub fn sweep(
         let command = format!("{} --phases {phases}", request.command());
         Point { at, recipe: recipe(&request, phases), command, measured }
     });
-    Ok(Sweep { axes: axes.to_vec(), backend: backend.name(), points: points.collect() })
+    Ok(Sweep { axes: axes.to_vec(), backend: backend.kind(), points: points.collect() })
 }
 
 /// `request` with other values, and its experiments.

@@ -38,7 +38,7 @@ use risetime_model::settings::Value;
 use risetime_model::{Experiment, Settings, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
-use risetime_trace::{Backend, Memory, RunError};
+use risetime_trace::{Backend, BackendKind, Memory, RunError};
 use std::sync::Arc;
 
 /// The simulation has been idle for so long before the workload begins: longer than any rate
@@ -90,8 +90,8 @@ pub fn verify_phases(
         let trace = record(reference, &one)?;
         let found = verify(&one, &trace, mode)?;
         if let Some(header) = trace.header() {
-            tick = header.platform.tick();
-            release.clone_from(&header.kernel_release);
+            tick = header.machine.platform.tick();
+            release.clone_from(&header.run.kernel_release);
         }
         phased.phases.push(Phase {
             phase: one.phase,
@@ -214,8 +214,8 @@ fn simulated(
         image.waits = waited.collect();
         image.timers_from = begin.iter().map(|b| b.phase).collect();
         image.creator = creator(reference, start);
-        image.idle = reference.header().map(|h| h.idle.clone()).unwrap_or_default();
-        let known = reference.header().map(|h| h.balance.as_slice()).unwrap_or_default();
+        image.idle = reference.header().map(|h| h.image.idle.clone()).unwrap_or_default();
+        let known = reference.header().map(|h| h.image.balance.as_slice()).unwrap_or_default();
         let (tick, first) = (experiment.platform.tick(), image.first_tick);
         let ticks = |after: Span| {
             let first = first.unwrap_or(tick);
@@ -241,7 +241,7 @@ fn simulated(
 /// ([`as_in_vm`]). A reference of the simulator changes nothing.
 pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
     match reference.header().filter(|_| is_virtual(reference)) {
-        Some(header) => as_in_vm(experiment, &header.kernel_release, &header.settings),
+        Some(header) => as_in_vm(experiment, &header.run.kernel_release, &header.machine.settings),
         None => experiment.clone(),
     }
 }
@@ -297,7 +297,7 @@ const PREEMPT: &str = "preempt";
 
 /// Whether a trace comes from the virtual machine.
 fn is_virtual(trace: &Memory) -> bool {
-    trace.header().is_some_and(|h| h.backend == "vm")
+    trace.header().is_some_and(|h| h.run.backend == BackendKind::Vm)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Recorded {
         let (experiment, trace) = self.phases.first().ok_or_else(none)?;
         let header = trace.header().ok_or_else(none)?;
         let mut out = GzEncoder::new(Vec::new(), Compression::best());
-        writeln!(out, "{FORMAT} {VERSION}\nkernel {}", header.kernel_release)?;
+        writeln!(out, "{FORMAT} {VERSION}\nkernel {}", header.run.kernel_release)?;
         writeln!(out, "qemu {}\nagent {}", with.qemu, with.agent)?;
         writeln!(out, "generation {}\ncase {}", experiment.policy.kernel, self.case.name)?;
         writeln!(out, "settings {}\nms {}", self.case.settings, self.case.ms)?;
@@ -117,9 +117,9 @@ impl Recorded {
             let experiment = experiment.later(phase_span(tick, phases.len() as u32));
             let trace = recording::read(lines)?;
             let header = trace.header();
-            let is = header.map(|h| as_asked(&h.platform, &experiment.platform));
+            let is = header.map(|h| as_asked(&h.machine.platform, &experiment.platform));
             same(lines, "platform", is.as_ref() == Some(&*experiment.platform))?;
-            let phase = header.map(|h| h.phase);
+            let phase = header.and_then(|h| Some(h.asked.as_ref()?.phase));
             same(lines, "start phase", phase == Some(experiment.phase))?;
             phases.push((experiment, trace));
         }

@@ -178,7 +178,7 @@ fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
     const AT_ONCE: Span = Span::from_us(1000);
     let domain = platform.domains.iter().find(|d| d.cpus.contains(&start.cpu));
     let schedutil =
-        trace.header().is_some_and(|h| h.settings.name("governor") == Some("schedutil"));
+        trace.header().is_some_and(|h| h.machine.settings.name("governor") == Some("schedutil"));
     let Some(domain) = domain.filter(|_| schedutil && start.created) else { return false };
     let freqs = trace.events().iter().filter_map(|(at, event)| match *event {
         Event::Freq { cpu, freq } if cpu == domain.cpus[0] => Some((*at, freq)),
@@ -220,7 +220,7 @@ fn signal_at(event: &Event, t0: Instant) -> Option<Signal> {
 /// Lists the parts of the start state that the reference does not tell.
 fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> Vec<String> {
     let mut unread = Vec::new();
-    if !start.created || trace.header().is_none_or(|h| h.balance.is_empty()) {
+    if !start.created || trace.header().is_none_or(|h| h.image.balance.is_empty()) {
         unread.push("balance due times of the domains".to_string());
     }
     let missing = [
@@ -251,7 +251,7 @@ pub(super) fn hotplug(trace: &Memory, t0: Instant) -> Vec<Hotplug> {
 
 /// The time from the start to the end of the next period of each group with a quota.
 pub(super) fn periods(trace: &Memory, workload: &Workload, t0: Instant) -> Vec<(GroupId, Span)> {
-    let known = trace.header().map_or(&[][..], |h| &h.periods);
+    let known = trace.header().map_or(&[][..], |h| &h.image.periods);
     let of = |memory: &PeriodMemory| {
         let group = workload.groups.get(memory.group.index().checked_sub(1)?)?;
         let period = i128::from(group.period.0).max(1);
@@ -299,7 +299,7 @@ pub(super) fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Sp
     updates.iter().for_each(|s| *count.entry(bin(s)).or_default() += 1);
     let Some((best, _)) = count.into_iter().max_by_key(|(bin, n)| (*n, std::cmp::Reverse(*bin)))
     else {
-        let told = trace.header().and_then(|h| h.tick)?;
+        let told = trace.header().and_then(|h| h.image.tick)?;
         let first = Span((told.0 + tick.0 - start.enqueued(trace).0 % tick.0) % tick.0);
         return Some(if first == Span(0) { tick } else { first });
     };
@@ -662,7 +662,7 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
 pub(super) fn changes_wanted(trace: &Memory, platform: &Platform) -> Vec<(Instant, CpuId, KHz)> {
     let mut threads = KernelThreads::of(trace);
     let mut found = Vec::new();
-    if trace.header().is_some_and(|h| h.backend == "sim") {
+    if trace.header().is_some_and(|h| h.run.backend.is_simulated()) {
         // A simulator says it; of a kernel's trace it is what its signals make likely.
         let mut last = BTreeMap::new();
         for &(at, event) in trace.events() {
@@ -848,7 +848,9 @@ mod tests {
         let e = request.experiments().expect("built in").remove(0);
         let mut memory = Memory::default();
         Simulator.run(&e, &mut memory).expect("runs");
-        Header { tick, ..memory.header().expect("it has one").clone() }
+        let mut header = memory.header().expect("it has one").clone();
+        header.image.tick = tick;
+        header
     }
 
     fn of_kernel(tick: Option<Instant>, events: &[(u64, Event)]) -> Memory {

@@ -76,8 +76,8 @@ fn spread(
         let (name, e) = &experiments[i];
         let trace = record(reference, e).map_err(|error| about(name, error))?;
         let header = trace.header();
-        let tick = header.map_or(e.platform.tick(), |h| h.platform.tick());
-        let release = header.map_or(String::new(), |h| h.kernel_release.clone());
+        let tick = header.map_or(e.platform.tick(), |h| h.machine.platform.tick());
+        let release = header.map_or(String::new(), |h| h.run.kernel_release.clone());
         Ok::<_, RunError>((pair(e, &trace).map_err(|error| about(name, error))?, tick, release))
     })?;
     let others = n.saturating_sub(1) as usize;

@@ -99,7 +99,7 @@ pub fn step_all(
         let (name, experiment) = &experiments[i / each];
         let one = experiment.later(phase_span(experiment.platform.tick(), (i % each) as u32));
         let trace = record(reference, &one).map_err(|e| about(name, e))?;
-        let release = trace.header().map_or(String::new(), |h| h.kernel_release.clone());
+        let release = trace.header().map_or(String::new(), |h| h.run.kernel_release.clone());
         Ok::<_, RunError>((step(&one, &trace, None)?, release))
     })?;
     let (mut all, mut release) = (Stepped::default(), String::new());

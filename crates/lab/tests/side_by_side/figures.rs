@@ -187,7 +187,7 @@ impl Counter {
 
 impl TraceSink for Counter {
     fn header(&mut self, header: &Header) {
-        self.release.clone_from(&header.kernel_release);
+        self.release.clone_from(&header.run.kernel_release);
     }
     fn event(&mut self, at: Instant, event: &Event) {
         match *event {

@@ -14,7 +14,7 @@ pub fn sweep(s: &Sweep, set: &Set) -> String {
     let metric = |(m, unit): (&Metric, Unit)| json!({"metric": m.name, "unit": unit.as_str().trim(), "less_is_better": m.less_is_better()});
     print(&json!({
         "schema": SCHEMA,
-        "backend": s.backend,
+        "backend": s.backend.as_str(),
         "axes": s.axes.iter().map(axis).collect::<Vec<_>>(),
         "metrics": s.metrics().map(metric).collect::<Vec<_>>(),
         "points": s.points.iter().map(|p| point(s, p, set)).collect::<Vec<_>>(),

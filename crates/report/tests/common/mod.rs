@@ -13,6 +13,7 @@ use risetime_model::workload::{
     TaskSpec, Timer,
 };
 use risetime_model::{Platform, Settings, Value, Workload};
+use risetime_trace::BackendKind;
 use risetime_report::Told;
 use risetime_report::text::{Finding, Next, Published, Severity};
 
@@ -236,7 +237,7 @@ impl Machine {
         RunResult {
             cautions: Vec::new(),
             policy: self.kind.policy.into(),
-            backend: "sim",
+            backend: BackendKind::Sim,
             platform: "m1".into(),
             workload: "rampup".into(),
             kernel_release: "6.8".into(),

@@ -229,7 +229,7 @@ pub fn follow(
         detached: Vec::new(),
         followed: Followed::default(),
     };
-    for memory in reference.header().iter().flat_map(|header| &header.idle) {
+    for memory in reference.header().iter().flat_map(|header| &header.image.idle) {
         was_visited(&mut f.simulation.k.rq(memory.cpu), memory);
     }
     f.simulation.start();

@@ -70,7 +70,7 @@ use risetime_model::platform::Domain;
 use risetime_model::settings::Settings;
 use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Name, Platform};
-use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
+use risetime_trace::{BackendKind, Clock, Header, Origin, Run, RunError, Signal, TraceSink};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -92,26 +92,14 @@ const SIGNALS: &[&str] = &[
 
 /// The head of the trace.
 pub(crate) fn header(e: &Experiment) -> Header {
-    Header {
-        backend: "sim",
-        platform: Arc::clone(&e.platform),
-        workload: e.workload.name.clone(),
-        policy: e.policy.name.clone(),
-        settings: e.settings.clone(),
+    let run = Run {
+        backend: BackendKind::Sim,
         kernel_release: e.policy.kernel.to_string(),
-        clock: "simulated",
-        phase: e.phase,
-        seed: e.seed,
+        clock: Clock::Simulated,
         signals: signals(e),
         lost: Vec::new(),
-        idle: Vec::new(),
-        balance: Vec::new(),
-        periods: Vec::new(),
-        tick: None,
-        jobs: e.workload.jobs.clone(),
-        task_groups: e.workload.task_groups(),
-        groups: e.workload.group_paths(),
-    }
+    };
+    Header::of(e, run)
 }
 
 fn signals(e: &Experiment) -> Vec<Signal> {

@@ -1,7 +1,10 @@
 //! The header of a recording, one key a line.
 
 use super::{Lines, escape, list, unescape, write_block};
-use crate::{BalanceMemory, Header, IdleMemory, PeriodMemory, RqMemory};
+use crate::{
+    Asked, BackendKind, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, PeriodMemory,
+    RqMemory, Run, Whence,
+};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
@@ -10,31 +13,30 @@ use risetime_model::{InputError, Platform, Settings, Value, micros, parse_micros
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Words that a trace has from the program, not from a file: a recording may hold no others.
-const BACKENDS: &[&str] = &["sim", "vm", "host"];
-const CLOCKS: &[&str] = &["simulated", "boot", "mono", "local"];
-
 /// Writes its lines, up to the platform.
 ///
 /// Errors: those of `out`.
 pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "backend {}", h.backend)?;
-    writeln!(out, "kernel_release {}", escape(&h.kernel_release))?;
-    writeln!(out, "workload {}", escape(&h.workload))?;
-    writeln!(out, "policy {}", escape(&h.policy))?;
-    writeln!(out, "clock {}", h.clock)?;
-    writeln!(out, "phase_us {}", micros(h.phase))?;
-    writeln!(out, "seed {}", h.seed)?;
-    for (name, value) in &h.settings.0 {
+    let Header { run, asked, machine, image } = h;
+    let unasked = || io::Error::other("a trace that is of no experiment");
+    let asked = asked.as_ref().ok_or_else(unasked)?;
+    writeln!(out, "backend {}", run.backend)?;
+    writeln!(out, "kernel_release {}", escape(&run.kernel_release))?;
+    writeln!(out, "workload {}", escape(&asked.workload))?;
+    writeln!(out, "policy {}", escape(&asked.policy))?;
+    writeln!(out, "clock {}", run.clock.as_str())?;
+    writeln!(out, "phase_us {}", micros(asked.phase))?;
+    writeln!(out, "seed {}", asked.seed)?;
+    for (name, value) in &machine.settings.0 {
         match value {
             Value::Int(n) => writeln!(out, "set {name} {n}")?,
             Value::Name(s) => writeln!(out, "set {name} \"{}", escape(s))?,
         }
     }
-    for lost in &h.lost {
+    for lost in &run.lost {
         writeln!(out, "lost {}", escape(lost))?;
     }
-    for IdleMemory { cpu, menu, state, before, slept, rq } in &h.idle {
+    for IdleMemory { cpu, menu, state, before, slept, rq } in &image.idle {
         let slept = slept.map_or("on".to_string(), |s| s.0.to_string());
         let (rev, menu) = (menu.rev(), menu.to_parts());
         let (next, bucket, factors, intervals, ptr) = menu;
@@ -48,36 +50,38 @@ pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
         }
         writeln!(out)?;
     }
-    for BalanceMemory { cpu, after, next_balance, domains } in &h.balance {
+    for BalanceMemory { cpu, after, next_balance, domains } in &image.balance {
         let domains = list(domains.iter().map(|(last, interval)| format!("{last} {interval}")));
         let head = format!("balance {} {} {next_balance} {domains}", cpu.0, after.0);
         writeln!(out, "{}", head.trim_end())?;
     }
-    for PeriodMemory { group, ends } in &h.periods {
+    for PeriodMemory { group, ends } in &image.periods {
         writeln!(out, "period {} {}", group.0, ends.0)?;
     }
-    if let Some(tick) = h.tick {
+    if let Some(tick) = image.tick {
         writeln!(out, "tick {}", tick.0)?;
     }
-    for JobSpec { name, tasks, deadline, period } in &h.jobs {
+    for JobSpec { name, tasks, deadline, period } in &asked.jobs {
         let deadline = deadline.map_or(0, |d| d.0 + 1);
         writeln!(out, "job {deadline} {} \"{}", list(tasks.iter().copied()), escape(name))?;
         if let Some(period) = period {
             writeln!(out, "every {}", period.0)?;
         }
     }
-    write_block(out, "platform", &h.platform.to_toml())
+    write_block(out, "platform", &machine.platform.to_toml())
 }
 
 /// The header that comes next in `lines`.
 ///
 /// Errors: the first fault, at its line.
 pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
-    let backend = lines.value("backend").and_then(|w| lines.word(w, BACKENDS))?;
+    let backend = lines.value("backend")?;
+    let backend = lines.choice(backend, &BackendKind::ALL, |kind| kind.as_str())?;
     let kernel_release = unescape(lines.value("kernel_release")?);
     let workload = unescape(lines.value("workload")?);
     let policy = unescape(lines.value("policy")?);
-    let clock = lines.value("clock").and_then(|w| lines.word(w, CLOCKS))?;
+    let clock = lines.value("clock")?;
+    let clock = lines.choice(clock, &Clock::ALL, |clock| clock.as_str())?;
     let phase = lines.value("phase_us").and_then(|n| {
         let wanted = || lines.error(format!("found `{n}`, wanted µs with at most 3 decimals"));
         parse_micros(n).ok_or_else(wanted)
@@ -141,27 +145,12 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
     if let Some(cpu) = whose.into_iter().find(|cpu| cpu.index() >= cpus) {
         return Err(lines.error(format!("tells of {cpu}, of {cpus} CPUs")));
     }
-    let platform = Arc::new(platform);
-    Ok(Header {
-        backend,
-        platform,
-        workload,
-        policy,
-        settings,
-        kernel_release,
-        clock,
-        phase,
-        seed,
-        signals: Vec::new(),
-        lost,
-        idle,
-        balance,
-        periods,
-        tick,
-        jobs,
-        task_groups: Vec::new(),
-        groups: Vec::new(),
-    })
+    let run = Run { backend, kernel_release, clock, signals: Vec::new(), lost };
+    let asked = Asked { workload, policy, phase, seed, jobs, ..Asked::default() };
+    let machine =
+        MachineInfo { platform: Arc::new(platform), whence: Whence::Described, settings };
+    let image = Image { idle, balance, periods, tick };
+    Ok(Header { run, asked: Some(asked), machine, image })
 }
 
 fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {

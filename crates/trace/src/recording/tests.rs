@@ -221,9 +221,9 @@ fn everything() -> Memory {
     events.extend(policies.map(|policy| Event::Policy { task, policy }));
 
     let mut header = crate::header::tests::header();
-    header.settings.0.insert("rate_limit_us".into(), Value::Int(-1));
-    header.settings.0.insert("governor".into(), Value::Name("a b\n".into()));
-    header.lost = vec!["CPU 0: 12 events".into()];
+    header.machine.settings.0.insert("rate_limit_us".into(), Value::Int(-1));
+    header.machine.settings.0.insert("governor".into(), Value::Name("a b\n".into()));
+    header.run.lost = vec!["CPU 0: 12 events".into()];
     let parts = (123_456_789_012, 5, [1, 2, 3, 4, 5, 6], [9, 8, 7, 6, 5, 4, 3, u32::MAX], 7);
     let menu =
         MenuDevice::from_parts(KernelRev::V6_12, parts.0, parts.1, parts.2, parts.3, parts.4);
@@ -234,11 +234,11 @@ fn everything() -> Memory {
     let rq =
         RqMemory { distribute: CpuId(7), extra_bw: u64::MAX - 78_626, total_bw: 0, idled: None };
     let idled = RqMemory { idled: Some(ms(9)), ..rq };
-    header.idle = vec![idle(None, None), idle(Some(ms(2)), Some(rq)), idle(None, Some(idled))];
+    header.image.idle = vec![idle(None, None), idle(Some(ms(2)), Some(rq)), idle(None, Some(idled))];
     let balance = |domains| BalanceMemory { cpu, after: ms(1), next_balance: -3, domains };
-    header.balance = vec![balance(vec![(-7, 8), (9, 16)]), balance(vec![])];
-    header.periods = vec![PeriodMemory { group: GroupId(2), ends: Instant(5) }];
-    header.tick = Some(Instant(4_000_777));
+    header.image.balance = vec![balance(vec![(-7, 8), (9, 16)]), balance(vec![])];
+    header.image.periods = vec![PeriodMemory { group: GroupId(2), ends: Instant(5) }];
+    header.image.tick = Some(Instant(4_000_777));
 
     let mut memory = Memory::new();
     TraceSink::header(&mut memory, &header);
@@ -280,7 +280,7 @@ fn whatever_is_broken_is_one_error_at_its_line() {
     let (first, last) = (line("events") + 1, line("end"));
     let one_more = format!("{} 1", text.lines().nth(line("idle") - 1).unwrap());
     let broken = [
-        (1, "backend qemu", "found `qemu`, wanted one of sim, vm, host"),
+        (1, "backend qemu", "found `qemu`, wanted one of sim, vm, host, file"),
         (2, "release 7", "found `release 7`, wanted `kernel_release …`"),
         (line("set rate"), "set rate_limit_us x", "found `x`, wanted a number"),
         (line("set rate"), "set rate_limit_us", "found no value of the setting"),

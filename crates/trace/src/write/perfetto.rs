@@ -52,7 +52,7 @@ mod power;
 mod track;
 
 use crate::jobs::{Chains, Fate, Over};
-use crate::{Event, Header, Hears, PressureClass, SwitchOut, TraceSink, Why};
+use crate::{Asked, Event, Header, Hears, PressureClass, SwitchOut, TraceSink, Why};
 use field::*;
 use lanes::Lanes;
 use message::Message;
@@ -659,47 +659,58 @@ impl<W: io::Write> Writer<W> {
     }
 
     fn about(&mut self, header: &Header) {
+        let Header { run, asked, machine, .. } = header;
         let mut notes = vec![
-            ("backend".to_owned(), header.backend.to_owned()),
-            ("platform".to_owned(), header.platform.name.clone()),
-            ("workload".to_owned(), header.workload.clone()),
-            ("policy".to_owned(), header.policy.clone()),
-            ("kernel".to_owned(), header.kernel_release.clone()),
-            ("clock".to_owned(), header.clock.to_owned()),
-            ("seed".to_owned(), header.seed.to_string()),
-            ("phase_us".to_owned(), micros(header.phase)),
+            ("backend".to_owned(), run.backend.to_string()),
+            ("platform".to_owned(), machine.platform.name.clone()),
+            ("kernel".to_owned(), run.kernel_release.clone()),
+            ("clock".to_owned(), run.clock.as_str().to_owned()),
         ];
-        for (name, value) in &header.settings.0 {
+        let mut title = machine.platform.name.clone();
+        if let Some(Asked { workload, policy, phase, seed, .. }) = asked {
+            title = format!("{workload} on {title}, {policy}");
+            let asked = [
+                ("workload".to_owned(), workload.clone()),
+                ("policy".to_owned(), policy.clone()),
+                ("seed".to_owned(), seed.to_string()),
+                ("phase_us".to_owned(), micros(*phase)),
+            ];
+            // In the order in which files have had them.
+            let (workload, seed) = asked.split_at(2);
+            notes.splice(2..2, workload.iter().cloned());
+            notes.extend_from_slice(seed);
+        }
+        for (name, value) in &machine.settings.0 {
             let value = match value {
                 Value::Int(n) => n.to_string(),
                 Value::Name(s) => s.clone(),
             };
             notes.push((format!("set.{name}"), value));
         }
-        for signal in &header.signals {
+        for signal in &run.signals {
             notes.push((
                 format!("signal.{}", signal.name),
                 format!("{:?}", signal.origin).to_lowercase(),
             ));
         }
-        notes.extend(header.lost.iter().enumerate().map(|(i, l)| (format!("lost.{i}"), l.clone())));
+        notes.extend(run.lost.iter().enumerate().map(|(i, l)| (format!("lost.{i}"), l.clone())));
         let notes: Vec<_> = notes.iter().map(|(k, v)| (k.as_str(), Note::Text(v))).collect();
         self.describe(Track::Run.of(0), None, "risetime", |_| {});
-        let name = format!("{} on {}, {}", header.workload, header.platform.name, header.policy);
-        self.instant(Instant(0), Track::Run.of(0), "run", &name, &notes);
+        self.instant(Instant(0), Track::Run.of(0), "run", &title, &notes);
     }
 }
 
 impl<W: io::Write> TraceSink for Writer<W> {
     fn header(&mut self, header: &Header) {
-        let platform = &header.platform;
+        let platform = &header.machine.platform;
+        let asked = header.asked.clone().unwrap_or_default();
         self.bundles.resize_with(platform.nr_cpus(), Message::default);
         self.swappers = (0..platform.nr_cpus() as u32).map(swapper).collect();
         self.domains = platform.domains.iter().map(|d| (d.cpus[0].0, d.cpus.clone())).collect();
         self.power = Some(Power::new(Arc::clone(platform)));
         self.zones = platform.thermal.iter().map(|z| z.name.as_str().into()).collect();
-        self.chains = Chains::new(&header.jobs);
-        let jobs = header.jobs.iter().map(|spec| Jobs {
+        self.chains = Chains::new(&asked.jobs);
+        let jobs = asked.jobs.iter().map(|spec| Jobs {
             name: spec.name.clone(),
             task: TaskId(spec.tasks.first().copied().unwrap_or_default()),
             lanes: Lanes::default(),
@@ -711,7 +722,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 .nested(packet::SYSTEM_INFO, |m| {
                     m.nested(system_info::UTSNAME, |m| {
                         m.string(system_info::UTSNAME_SYSNAME, "Linux")
-                            .string(system_info::UTSNAME_RELEASE, &header.kernel_release);
+                            .string(system_info::UTSNAME_RELEASE, &header.run.kernel_release);
                     });
                     m.int(system_info::HZ, platform.hz.into());
                 });
@@ -721,7 +732,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 m.nested(process_tree::PROCESSES, |m| {
                     m.int(process_tree::PROCESS_PID, PROCESS)
                         .int(process_tree::PROCESS_PPID, 1)
-                        .string(process_tree::PROCESS_CMDLINE, &header.workload);
+                        .string(process_tree::PROCESS_CMDLINE, &asked.workload);
                 });
             });
         });
