@@ -129,7 +129,8 @@ struct Run<'a> {
     ids: Ids,
     /// The workload's tasks, in order of creation.
     tasks: Vec<Task>,
-    /// Of those that begin a declared job the one that leads, and the place of its jobs among the header's.
+    /// Stream that leads of those that begin a declared job, and the place of its jobs among the
+    /// header's.
     lead: Option<(usize, usize)>,
     /// Task that is to lead, if one is named.
     about: Option<String>,
@@ -144,7 +145,7 @@ struct Run<'a> {
     jobs: Streams,
     quotas: Vec<Quota>,
     thermal: Thermal,
-    /// How often tasks, and CPUs, were woken.
+    /// Number of times that tasks, and CPUs, were woken.
     wakes: (u64, u64),
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(Piece, u64)>)>,
@@ -797,7 +798,7 @@ struct Ids {
     tree: BTreeMap<u32, u32>,
 }
 
-/// Not one of the workload's.
+/// Index of a task that is none of the workload's.
 const NOBODY: u32 = u32::MAX;
 /// Ids below this are in the table.
 const TABLE: usize = 1 << 16;
