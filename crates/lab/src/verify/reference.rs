@@ -27,7 +27,7 @@ const TICK_LASTS: Span = Span::from_us(400);
 /// A frequency is wanted at most so long before it is in force.
 const PART_OF_REQUEST: Span = Span::from_us(200);
 
-/// Where the comparison begins.
+/// Start of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) t0: Instant,
@@ -174,7 +174,7 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
 /// once; but where the thread that creates it has left a util of 1 of 1024 there, only as much as
 /// that.
 fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
-    /// From its creation to the first change of the frequency, if it has util.
+    /// Time from a task's creation to the first change of the frequency, if it has util.
     const AT_ONCE: Span = Span::from_us(1000);
     let domain = platform.domains.iter().find(|d| d.cpus.contains(&start.cpu));
     let schedutil =
@@ -334,17 +334,17 @@ fn clock_behind(trace: &Memory, start: &Start) -> Option<Span> {
     most?.checked_sub(at_start?).and_then(|behind| u64::try_from(behind).ok()).map(Span)
 }
 
-/// How a task began. In the simulator nobody creates tasks, and a thread is there at once.
+/// Begin of a task. In the simulator nobody creates tasks, and a thread is there at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Begin {
-    /// From the start to its creation …
+    /// Time from the start to its creation …
     pub(super) created: Span,
     /// … and to its first phase.
     pub(super) phase: Span,
-    /// For how long it had the CPU in between.
+    /// Time for which it had the CPU in between.
     pub(super) ran: Span,
-    /// How long its CPU, which was idle, took to look for who is to run: where virtual CPUs share a thread
-    /// of the host, the creator's has its turn first.
+    /// Time that its CPU, which was idle, took to look for the next task: where virtual CPUs share
+    /// a thread of the host, the creator's has its turn first.
     pub(super) waited: Span,
 }
 
@@ -408,7 +408,7 @@ struct KernelThreads {
     woken: BTreeMap<TaskId, Instant>,
     /// Kernel thread on each CPU: the task, when it woke, and since when it runs.
     running: BTreeMap<CpuId, (TaskId, Instant, Instant)>,
-    /// When the signals of other tasks there were updated, not long ago.
+    /// Times at which the signals of other tasks there were updated, not long ago.
     updated: BTreeMap<CpuId, VecDeque<Instant>>,
 }
 
