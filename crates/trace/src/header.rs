@@ -1,4 +1,4 @@
-//! What must be known before the first event.
+//! The header of a trace: what must be known before the first event.
 
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
@@ -27,15 +27,15 @@ pub struct Header {
     pub phase: Span,
     /// Seed.
     pub seed: u64,
-    /// Which signals are in the trace, and whence.
+    /// Signals that are in the trace, and whence.
     pub signals: Vec<Signal>,
-    /// What was lost, one line each; empty: nothing.
+    /// Losses, one line each; empty: none.
     pub lost: Vec<String>,
     /// What `menu` remembers of each CPU's sleeps when the first task is created, where that is known.
     pub idle: Vec<IdleMemory>,
-    /// When each CPU is due to balance, where that is known.
+    /// Times at which each CPU is due to balance, where that is known.
     pub balance: Vec<BalanceMemory>,
-    /// Where the periods of task groups with a quota end, where that is known.
+    /// Ends of the periods of task groups with a quota, where that is known.
     pub periods: Vec<PeriodMemory>,
     /// A tick came then, from time 0 of the trace; the others are whole ticks away. `None`: nobody knows.
     pub tick: Option<Instant>,
@@ -56,17 +56,18 @@ pub struct PeriodMemory {
     pub ends: Instant,
 }
 
-/// When a CPU is due to balance, as the kernel had it at its first look after the first task's
-/// creation: what it found there it had at the creation, too.
+/// The times at which a CPU is due to balance, as the kernel had it at its first look after the
+/// first task's creation: what it found there it had at the creation, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalanceMemory {
     /// The CPU.
     pub cpu: CpuId,
-    /// From the creation to that look, in which `jiffies` was 0 in what follows.
+    /// Time from the creation to that look, at which `jiffies` was 0 in what follows.
     pub after: Span,
     /// `rq->next_balance`.
     pub next_balance: i64,
-    /// For each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in ms.
+    /// State of each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in
+    /// ms.
     pub domains: Vec<(i64, u64)>,
 }
 
@@ -75,15 +76,15 @@ pub struct BalanceMemory {
 pub struct IdleMemory {
     /// The CPU.
     pub cpu: CpuId,
-    /// Its memory, the choice of this sleep's state included.
+    /// The governor's memory, the choice of this sleep's state included.
     pub menu: MenuDevice,
     /// The state it chose.
     pub state: u32,
-    /// From there to the creation.
+    /// Time from there to the creation.
     pub before: Span,
-    /// How long the sleep was; `None`: it went on.
+    /// Length of the sleep; `None`: it went on.
     pub slept: Option<Span>,
-    /// What its runqueue knew then; `None`: not told.
+    /// Memory of the CPU's runqueue then; `None`: not told.
     pub rq: Option<RqMemory>,
 }
 
@@ -103,13 +104,13 @@ pub struct RqMemory {
 /// A signal of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Its kernel name: `util_avg`, `util_est`, `cpu_frequency`.
+    /// Kernel name of the signal: `util_avg`, `util_est`, `cpu_frequency`.
     pub name: &'static str,
     /// Whence it comes.
     pub origin: Origin,
 }
 
-/// Where a signal comes from.
+/// Source of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The kernel said so.

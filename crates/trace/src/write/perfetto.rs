@@ -75,19 +75,19 @@ const PRIO: i64 = 120;
 /// All packets are one sequence.
 const SEQUENCE: u64 = 1;
 
-/// What is known of a task.
+/// A task as far as it is known.
 struct Task {
     comm: Arc<str>,
     user: bool,
     prio: i64,
-    /// What that is in the fair class.
+    /// Priority in the fair class that `prio` is.
     fair: i64,
 }
 
 /// A stream of jobs.
 struct Jobs {
     name: String,
-    /// Who releases them.
+    /// Task that releases the jobs.
     task: TaskId,
     lanes: Lanes,
 }
@@ -640,7 +640,7 @@ impl<W: io::Write> Writer<W> {
         self.instant(at, track, "thermal", &what, &notes);
     }
 
-    /// What a thermal zone is called.
+    /// The name of a thermal zone.
     fn zone(&self, zone: u32) -> Arc<str> {
         let known = self.zones.get(zone as usize).cloned();
         known.unwrap_or_else(|| format!("zone {zone}").into())
