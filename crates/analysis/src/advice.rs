@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 /// What the first line gains at least, if anything does: less is soon lost among what a model leaves out.
 const WORTH: f64 = 0.1;
 
-/// So much of all work may be left undone under the first line.
+/// Share of all work that may be left undone under the first line.
 const MISSED: f64 = 0.1;
 /// What each further change has to gain.
 const TROUBLE: f64 = 1.1;
@@ -42,7 +42,7 @@ pub enum Step {
         name: String,
         /// Value of the setting.
         value: Value,
-        /// Where it lives.
+        /// Home of the setting.
         home: Home,
     },
 }
@@ -65,18 +65,18 @@ pub struct Tried {
     pub energy: Option<Difference>,
     /// Differences of the work that all tasks do.
     pub work: Option<Difference>,
-    /// Nobody gains more for less energy, with as much work done.
+    /// True if no other option gains more for less energy, with as much work done.
     pub efficient: bool,
 }
 
 /// One round of trying.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
-    /// How many candidates it had.
+    /// Number of candidates.
     pub candidates: usize,
-    /// From how many start phases each was run, and the baseline.
+    /// Number of start phases from which each candidate, and the baseline, was run.
     pub phases: u32,
-    /// How long.
+    /// Length of the runs, in s.
     pub seconds: f64,
 }
 
@@ -93,9 +93,9 @@ pub struct Advice {
     pub base: Measured,
     /// What surely makes the metric better: the first line, then by what it gains.
     pub tried: Vec<Tried>,
-    /// How it was found, round by round.
+    /// Rounds of the search.
     pub rounds: Vec<Round>,
-    /// How many simulations that took.
+    /// Number of simulations.
     pub runs: u32,
     /// Candidates for which the budget did not suffice.
     pub untried: usize,
@@ -130,7 +130,7 @@ fn changes(steps: &Steps) -> usize {
     steps.iter().map(what).collect::<BTreeSet<_>>().len()
 }
 
-/// How much an option changes metric and energy, in shares of the baseline; less is better in both.
+/// Change of metric and energy by an option, in shares of the baseline; less is better in both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     /// The metric's median difference.
@@ -225,9 +225,9 @@ pub fn ranked(gains: &[Option<Gain>]) -> Vec<usize> {
 pub struct Judged {
     /// What surely makes the metric better, the first line first, the others by what they gain.
     pub tried: Vec<Tried>,
-    /// How many do not.
+    /// Number of options that do not.
     pub unsure: usize,
-    /// If all of them do not: the best by the median, so many that one sees where it stands.
+    /// The best options by the median if none surely helps, so many that one sees where it stands.
     pub nearest: Vec<Tried>,
 }
 

@@ -131,7 +131,8 @@ struct Run<'a> {
     ids: Ids,
     /// The workload's tasks, in order of creation.
     tasks: Vec<Task>,
-    /// Of those that begin a declared job the one that leads, and the place of its jobs among the header's.
+    /// Stream that leads of those that begin a declared job, and the place of its jobs among the
+    /// header's.
     lead: Option<(usize, usize)>,
     /// Task that is to lead, if one is named.
     about: Option<String>,
@@ -146,7 +147,7 @@ struct Run<'a> {
     jobs: Streams,
     quotas: Vec<Quota>,
     thermal: Thermal,
-    /// How often tasks, and CPUs, were woken.
+    /// Number of times that tasks, and CPUs, were woken.
     wakes: (u64, u64),
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(Piece, u64)>)>,
@@ -629,7 +630,8 @@ impl<'a> Run<'a> {
         }
         self.jobs.cut_off(end);
         self.tell_missed();
-        let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.machine.platform, end);
+        let (cpus, energy_mj, machine_notes) =
+            self.machine.finish(&self.header.machine.platform, end);
         let mut notes = self.header.run.lost.clone();
         notes.extend(machine_notes);
         if self.unknown_cpus > 0 {
@@ -801,7 +803,7 @@ struct Ids {
     tree: BTreeMap<u32, u32>,
 }
 
-/// Not one of the workload's.
+/// Index of a task that is none of the workload's.
 const NOBODY: u32 = u32::MAX;
 /// Ids below this are in the table.
 const TABLE: usize = 1 << 16;

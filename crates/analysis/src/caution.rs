@@ -16,9 +16,9 @@ use risetime_model::{Experiment, Workload};
 pub struct Caution {
     /// The kinds of figures.
     pub of: &'static [Figure],
-    /// Which they are, in words.
+    /// Figures that are weak, in words.
     pub figure: &'static str,
-    /// How far off it typically is.
+    /// Typical distance from a real kernel's.
     pub typical: &'static str,
     /// Reason of the caution, in a sentence.
     pub why: &'static str,
@@ -29,13 +29,13 @@ pub struct Caution {
 pub enum Figure {
     /// Work lost, the time to full speed, and what else is none of the others.
     Speed,
-    /// From p90 on: of activations.
+    /// High percentiles of activations, from p90 on.
     Activations,
-    /// Of wakeups.
+    /// High percentiles of wakeups.
     Wakeups,
-    /// Of responses.
+    /// High percentiles of responses.
     Responses,
-    /// How often tasks change their CPU.
+    /// Number of changes of CPU.
     Migrations,
     /// Energy.
     Energy,

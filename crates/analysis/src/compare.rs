@@ -18,7 +18,7 @@
 /// A median and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// How many values there were.
+    /// Number of values.
     pub n: u32,
     /// The median; the mean of the two middle values where n is even.
     pub median: f64,
@@ -44,7 +44,7 @@ impl Estimate {
     }
 }
 
-/// How often at most something is called sure that is none.
+/// Probability at most that something is called sure that is not.
 const ALPHA: f64 = 0.05;
 
 fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
@@ -73,7 +73,7 @@ fn rank(n: u32, alpha: f64) -> u32 {
     }
 }
 
-/// So many differences are told together, and hold together.
+/// Number of differences that are told together, and hold together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family(pub usize);
 
@@ -97,7 +97,7 @@ const UNTOLD: f64 = 0.0005;
 /// Difference of one side to another, at the same start states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// How many pairs there are.
+    /// Number of pairs.
     pub n: u32,
     /// The median of their differences.
     pub median: f64,

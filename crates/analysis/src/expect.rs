@@ -7,11 +7,11 @@ use risetime_model::{InputError, Workload};
 /// A comparison with a figure of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// As it was written.
+    /// Text of the expectation, as it was written.
     pub text: String,
     /// The figure that it is about.
     pub figure: Metric,
-    /// Where it was asked for.
+    /// Option that asked for it.
     place: &'static str,
     than: Than,
     value: f64,
@@ -56,7 +56,7 @@ pub struct Checked {
     /// The figure found; `None`: there is no such figure in this run (no job was done), which holds
     /// for nothing.
     pub found: Option<f64>,
-    /// In this unit.
+    /// Unit of the figure.
     pub unit: Unit,
 }
 

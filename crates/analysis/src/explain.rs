@@ -53,11 +53,11 @@ pub struct Explanation {
     pub affinity_ms: f64,
     /// Debt that is left although every cause is gone, in ms.
     pub unexplained_ms: f64,
-    /// How many simulations this took.
+    /// Number of simulations that this took.
     pub runs: u32,
     /// What a reader should know.
     pub notes: Vec<String>,
-    /// Which of these figures are known to be weak.
+    /// Cautions about these figures.
     pub cautions: Vec<crate::caution::Caution>,
 }
 
@@ -66,17 +66,17 @@ pub struct Explanation {
 pub enum About {
     /// What a burst lost.
     Burst(Burst),
-    /// How long activations or jobs took.
+    /// The time that activations or jobs took.
     Pieces {
         /// Jobs of this name; `None`: activations.
         job: Option<String>,
-        /// Which of them.
+        /// Choice among them.
         over: Over,
-        /// How many these are.
+        /// Number of chosen pieces.
         chosen: u32,
-        /// Of how many.
+        /// Number of all pieces.
         of: u32,
-        /// How long they took in the mean.
+        /// Mean time of the chosen pieces, in ms.
         ms: f64,
     },
 }
@@ -91,7 +91,7 @@ impl About {
     }
 }
 
-/// Which activations or jobs.
+/// Choice of activations or jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Over {
     /// All of them.
@@ -123,7 +123,7 @@ pub struct CauseShare {
     pub alone_ms: f64,
 }
 
-/// Which subsets of `n` causes are to be looked at, by their bits.
+/// Subsets of `n` causes that are to be looked at, by their bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subsets {
     n: u32,

@@ -27,7 +27,7 @@ pub(crate) struct Levels {
     pub(crate) capacity: Vec<u64>,
     /// (first CPU, OPPs) of each domain.
     pub(crate) freq: Vec<(CpuId, Vec<KHz>)>,
-    /// For each domain, the first one with the same capacity and OPPs.
+    /// First domain with the same capacity and OPPs, for each domain.
     pub(crate) kind: Vec<usize>,
 }
 
@@ -86,10 +86,10 @@ impl Times {
 pub(crate) struct Sums {
     /// Running, by the [key](Place::key) of where.
     run: Times,
-    /// Of that, so long it did not get on.
+    /// Part of that time in which the task did not get on.
     stolen: Times,
     wait: u64,
-    /// How much longer it took than at full speed, by state.
+    /// Time by which the work took longer than at full speed, by state.
     longer: Debt,
     /// Changes of CPU by capacity (its place among all) and reason.
     moves: Vec<((usize, usize, &'static str), u64)>,
@@ -182,7 +182,7 @@ impl Sums {
 pub(crate) struct Piece {
     pub(crate) from: u64,
     pub(crate) dt: u64,
-    /// Where it ran; `None`: it waited.
+    /// Place where the task ran; `None`: it waited.
     pub(crate) place: Option<Place>,
     pub(crate) util: Option<u64>,
     pub(crate) most: Most,
@@ -193,7 +193,7 @@ pub(crate) struct Piece {
     pub(crate) tick: u64,
 }
 
-/// When more of a domain's OPPs were reached than before.
+/// Time at which more of a domain's OPPs were reached than before.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
     domain: u32,
@@ -208,15 +208,15 @@ pub(crate) struct Figures {
     pub(crate) running: u64,
     /// Running and waiting.
     awake: u64,
-    /// Until t1.
+    /// Debt until t1.
     debt: Debt,
-    /// From then on.
+    /// Debt from t1 on.
     later: Debt,
     full: FullSpeed,
     t1: Option<u64>,
     end: u64,
     ended_by: Option<EndedBy>,
-    /// Where the burst lies in the task's program.
+    /// Stretch of the task's program in which the burst lies.
     pub(crate) stretch: Stretch,
     pub(crate) sums: Sums,
     /// Running time by util.
@@ -236,7 +236,7 @@ pub(crate) struct Curves {
     speed: Curve,
     /// 0: not running; else the CPU plus 1.
     cpu: Curve,
-    /// By domain.
+    /// Frequencies by domain.
     pub(crate) freq: Vec<Curve>,
 }
 

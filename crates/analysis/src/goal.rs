@@ -12,7 +12,7 @@ use crate::expect::Expectation;
 use crate::measured::Measured;
 use crate::metric::Metric;
 
-/// So much of all work is to be done still.
+/// Share of all work that is to be done still.
 const WORK: f64 = 0.9;
 
 /// Steps that were looked at, from all start phases.
@@ -22,7 +22,7 @@ pub struct Reaching {
     pub steps: Steps,
     /// The goal's figure (0), the one that is to be least (1), work (2).
     pub measured: Measured,
-    /// From how many start phases the goal holds.
+    /// Number of start phases from which the goal holds.
     pub holds: usize,
 }
 
@@ -35,16 +35,16 @@ pub struct Sought {
     pub least: Metric,
     /// Seed.
     pub seed: u64,
-    /// As it is.
+    /// The experiment as it is.
     pub base: Reaching,
     /// Changes that reach the goal, the least cost first.
     pub reaching: Vec<Reaching>,
     /// Changes that were looked at from all start phases and do not reach the goal, the nearest
     /// first.
     pub short: Vec<Reaching>,
-    /// How many were tried, and how many of them reach it where they were tried.
+    /// Number of changes that were tried, and of those that reach the goal where they were tried.
     pub tried: (usize, usize),
-    /// How many simulations that took.
+    /// Number of simulations.
     pub runs: u32,
     /// Candidates for which the budget did not suffice.
     pub untried: usize,

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// Medians that are closer than so many percent do not differ.
 const FLOOR_PERCENT: f64 = 1.0;
 
-/// Less than this is next to nothing: a twentieth of a ms, a mJ, a move.
+/// Difference that is next to nothing: a twentieth of a ms, a mJ, a move.
 const LEAST: f64 = 0.05;
 
 /// A kernel's build options as far as they are known; `None`: the kernel does not say.
@@ -31,8 +31,8 @@ const LEAST: f64 = 0.05;
 pub struct Build {
     /// Ticks a second (CONFIG_HZ).
     pub hz: Option<u32>,
-    /// As its banner says: `PREEMPT`, `PREEMPT_DYNAMIC`, …; empty: tasks are not preempted in the kernel
-    /// (CONFIG_PREEMPT_VOLUNTARY or _NONE).
+    /// Preemption as the banner says: `PREEMPT`, `PREEMPT_DYNAMIC`, …; empty: tasks are not
+    /// preempted in the kernel (CONFIG_PREEMPT_VOLUNTARY or _NONE).
     pub preemption: Option<String>,
     /// CONFIG_UCLAMP_TASK.
     pub uclamp: Option<bool>,
@@ -52,11 +52,11 @@ pub struct Figure {
 /// One release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// As the kernel calls itself; without a kernel the policy's name.
+    /// Name by which the kernel calls itself; without a kernel the policy's name.
     pub name: String,
     /// The release's generation: what is simulated.
     pub rev: KernelRev,
-    /// How it was built, where there is a kernel.
+    /// Build options, where there is a kernel.
     pub build: Build,
     /// The real kernel's figures, in the order of [`History::figures`]; `None`: none was run.
     pub real: Option<Vec<Taken>>,
@@ -67,7 +67,7 @@ pub struct Release {
 /// A figure under one release.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// From each start phase; `None`: never.
+    /// Values from each start phase; `None`: never.
     pub values: Vec<Option<f64>>,
     /// Median and spread of the values.
     pub spread: Spread,
@@ -84,7 +84,8 @@ impl Taken {
 
     /// The two groups into which the values fall, if they do: a median says little then.
     pub fn groups(&self) -> Option<Groups> {
-        /// So many times the wider group, and so much of what they are.
+        /// Gap that keeps two groups apart: so many times the wider group, and so much of their
+        /// values.
         const APART: (f64, f64) = (3.0, 0.02);
         let mut x: Vec<f64> = self.values.iter().flatten().copied().collect();
         x.sort_by(f64::total_cmp);
@@ -232,7 +233,7 @@ fn largest(steps: impl Iterator<Item = Option<Difference>>) -> Option<usize> {
     best.map(|(i, _)| i)
 }
 
-/// Where a figure makes its largest step.
+/// Result of a bisection: where a figure makes its largest step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bisected {
     /// The release of the largest step, of the sure ones if there are any, or of the one that was named; `None`: none is another

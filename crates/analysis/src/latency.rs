@@ -26,14 +26,14 @@ const BITS: u32 = 7;
 /// Steps of a distribution, without those of its upper tail.
 const STEPS: u64 = 100;
 
-/// How long the activations of some tasks took, and how long they waited for a CPU when they woke.
+/// Times of the activations of some tasks, and of their waits for a CPU when they woke.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
     /// The name that these tasks share.
     pub tasks: String,
     /// The policy that one of them took last; `None`: SCHED_OTHER all the time.
     pub policy: Option<Policy>,
-    /// How many there were.
+    /// Number of activations.
     pub activations: u64,
     /// Half of them took at most so long; and so on.
     pub p50_ms: f64,
@@ -45,25 +45,25 @@ pub struct Latency {
     pub p99_9_ms: f64,
     /// The longest.
     pub max_ms: f64,
-    /// How many the run's end cut off; they are in none of the other figures.
+    /// Number of activations that the run's end cut off; they are in none of the other figures.
     pub unfinished: u64,
-    /// How long the longest of those had taken by then; 0 if there is none.
+    /// Time that the longest of those had taken by then, in ms; 0 if there is none.
     pub unfinished_ms: f64,
-    /// How much longer activations took than the same work at full speed.
+    /// Time by which activations took longer than the same work at full speed.
     pub longer: Option<Percentiles>,
-    /// From each wakeup, and the creation, to first running.
+    /// Waits from each wakeup, and the creation, to first running.
     pub wakeup: Waits,
-    /// From where each of these was due.
+    /// Waits from where each of these was due.
     pub wu_lat: Waits,
 }
 
-/// How long tasks waited for a CPU when they became runnable by a wakeup or the creation. What they wait for later, after a
-/// preemption, is none of it.
+/// Waits of tasks for a CPU when they became runnable by a wakeup or the creation. Waits after a
+/// preemption do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// How many there were.
+    /// Number of waits.
     pub n: u64,
-    /// How long; `None`: there were none.
+    /// Percentiles of the waits; `None`: there were none.
     pub took: Option<Percentiles>,
 }
 
@@ -72,20 +72,21 @@ pub struct Waits {
 pub struct WaitsBy {
     /// The kind of what they have in common.
     pub by: By,
-    /// Of which kind: `SCHED_FIFO`, `/ui`, `1024`.
+    /// Name of the kind: `SCHED_FIFO`, `/ui`, `1024`.
     pub name: String,
-    /// How long they waited.
+    /// Waits of these tasks.
     pub wakeup: Waits,
 }
 
-/// How the times of some tasks are distributed: (ms, share of all that took at most so long), both ascending to 1.
+/// Distributions of the times of some tasks: (ms, share of all that took at most so long), both
+/// ascending to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distributions {
     /// The name that these tasks share.
     pub tasks: String,
     /// Activations, from wakeup to sleep.
     pub took: Vec<(f64, f64)>,
-    /// From wakeup to first running.
+    /// Waits from wakeup to first running.
     pub waited: Vec<(f64, f64)>,
 }
 
@@ -118,7 +119,7 @@ pub(crate) struct Groups {
     groups: Vec<Group>,
     /// Cells, one for each combination of name, policy and task group.
     cells: Vec<Cell>,
-    /// By CPU, its capacity.
+    /// Capacities by CPU.
     capacity: Vec<u64>,
     /// Capacities, ascending, each once.
     kinds: Vec<u64>,
@@ -138,18 +139,18 @@ struct Cell {
     group: usize,
     policy: &'static str,
     taskgroup: String,
-    /// By the place of the CPU's capacity among all.
+    /// Waits by the place of the CPU's capacity among all.
     waits: Vec<Histogram>,
 }
 
 /// Times in buckets.
 #[derive(Clone, Default)]
 pub(crate) struct Histogram {
-    /// From the bucket of this number on: most activations are of like length.
+    /// Number of the first bucket that is kept: most activations are of like length.
     first: usize,
     counts: Vec<u64>,
     total: u64,
-    /// Of all, exactly.
+    /// Sum of all times, exactly.
     sum: u128,
     min: u64,
     max: u64,

@@ -125,19 +125,19 @@ impl Most {
     }
 }
 
-/// Where a task runs, as far as figures depend on it.
+/// Place where a task runs, as far as figures depend on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) cpu: usize,
     pub(crate) domain: usize,
     /// The number of CPU and frequency ([`Machine::at`](crate::machine::Machine::at)).
     pub(crate) key: u32,
-    /// How many OPPs of the domain are at or below the frequency.
+    /// Number of OPPs of the domain that are at or below the frequency.
     pub(crate) opps: usize,
     pub(crate) capacity: u64,
     /// The CPU's speed at its highest frequency, on the scale of [`ONE`].
     pub(crate) highest: u64,
-    /// On the scale of [`ONE`]; at most that.
+    /// Speed on the scale of [`ONE`]; at most that.
     pub(crate) speed: u64,
     /// Speed if the CPU were alone: no other thread of the core busy, no interrupt.
     pub(crate) alone: u64,
@@ -246,7 +246,7 @@ fn work_ms(fixed: f64) -> f64 {
     fixed / ONE as f64 / 1e6
 }
 
-/// When a burst had full speed: the start of the first whole tick with s ≥ 0.99 · s_max.
+/// Watch for full speed of a burst: the start of the first whole tick with s ≥ 0.99 · s_max.
 ///
 /// "A whole tick" is any stretch of the length of a tick, wherever the tick itself falls (a
 /// trace need not show ticks). A stretch begins where the speed is reached and ends with a

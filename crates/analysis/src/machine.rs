@@ -37,13 +37,13 @@ pub(crate) struct Slot {
     pub(crate) speed: u64,
     /// Speed if no other thread of the core were busy, and no interrupt were handled.
     alone: u64,
-    /// Of full speed, on the scale of [`ONE`](crate::lost::ONE), at most that.
+    /// Share of full speed, on the scale of [`ONE`](crate::lost::ONE), at most that.
     pub(crate) share: u64,
     power_uw: u64,
     how: How,
-    /// How many OPPs are at or below it.
+    /// Number of OPPs at or below the frequency.
     opps: usize,
-    /// How long the domain was here, ns.
+    /// Time for which the domain was here, in ns.
     ns: u64,
 }
 
@@ -66,9 +66,10 @@ const PLAIN: How = How { kind: 0, threads: 1, busy: 1, irq: false };
 /// Settings that determine the speed of all work.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
-    /// Of 1024.
+    /// Share of work that does not follow the frequency, of 1024.
     memory_bound: u64,
-    /// By how many threads of a core have a task, from 1: a thread's speed, of 1024. Empty: they take nothing from each other.
+    /// Speed of a thread, of 1024, by how many threads of a core have a task, from 1. Empty:
+    /// threads take nothing from each other.
     beside: [u64; MAX_THREADS + 1],
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Domain {
     /// The domain's OPPs, ascending, then other frequencies, and other kinds of work than the plain
     /// one, in the order of their appearance.
     pub(crate) slots: Vec<Slot>,
-    /// Where each is among them.
+    /// Index of each slot.
     places: HashMap<(KHz, How), usize>,
     work: Work,
     pub(crate) nr_opps: usize,
@@ -92,9 +93,10 @@ pub(crate) struct Domain {
     known: bool,
     /// What the governor last wanted, and why.
     request: Option<(KHz, Util, Why)>,
-    /// Why it wanted the last frequency that it decided on.
+    /// Reason of the last frequency that the governor decided on.
     chosen: Option<Why>,
-    /// How many of its CPUs run something; if none, since when; whether the governor has looked since none did for a tick.
+    /// Number of CPUs that run something; if none, since when; whether the governor has looked
+    /// since none did for a tick.
     busy: usize,
     idle_since: u64,
     looked: u64,
@@ -123,22 +125,23 @@ struct Cpu {
     awaited: Option<usize>,
     /// Time since which the CPU does that.
     since: u64,
-    /// By slot, ns.
+    /// Busy time by slot, in ns.
     busy: Vec<u64>,
-    /// By state, ns; one more for idle in no recorded state.
+    /// Idle time by state, in ns; one more for idle in no recorded state.
     idle: Vec<u64>,
-    /// Of these, while another thread of its core was busy; empty where it is the only one.
+    /// Part of the idle time in which another thread of the core was busy; empty where the CPU has
+    /// a core of its own.
     idle_beside: Vec<u64>,
     /// The threads of its core, if there are several.
     core: Vec<CpuId>,
-    /// How it works now, while it does; and if that is not [`PLAIN`], the slot of that.
+    /// Way of running now, while the CPU runs; and if that is not [`PLAIN`], the slot of that.
     how: How,
     slot: usize,
     /// Was busy while its frequency was unknown.
     guessed: bool,
     /// The CPU that stands for it in what a task did.
     told: CpuId,
-    /// By slot, the number of (`told`, slot) among [`Machine::keys`]; [`NO_KEY`]: none yet.
+    /// Numbers of (`told`, slot) among [`Machine::keys`], by slot; [`NO_KEY`]: none yet.
     keys: Vec<u32>,
 }
 
@@ -150,7 +153,7 @@ pub(crate) struct Machine {
     pub(crate) domains: Vec<Domain>,
     /// What [`snap`](Machine::snap) said last, while there is no new frequency: most tasks have the same s_max.
     snapped: Option<(Util, u64)>,
-    /// Where tasks have run: (CPU, slot of its domain), in the order of first use.
+    /// Places where tasks have run: (CPU, slot of its domain), in the order of first use.
     keys: Vec<(CpuId, usize)>,
     /// Capacities of CPUs, ascending, each once.
     pub(crate) capacities: Vec<u64>,

@@ -12,14 +12,14 @@ use crate::subject::Subject;
 use risetime_kernel::units::Span;
 use risetime_model::Settings;
 
-/// Where a run starts.
+/// Start state of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartState {
     /// The workload starts this much later.
     pub phase: Span,
     /// The first task's util when it begins; `None`: what it is.
     pub util: Option<u64>,
-    /// From which everything is drawn that is drawn by chance.
+    /// Seed of everything that is drawn by chance.
     pub seed: u64,
 }
 
@@ -40,9 +40,9 @@ pub struct Measured {
     pub starts: Vec<StartState>,
     /// The metrics, each with what it counts and its value from each start state; `None`: there is none there.
     pub metrics: Vec<(Metric, Unit, Vec<Option<f64>>)>,
-    /// Of each metric, from each start state: whether the value is a lower bound. Empty: none is.
+    /// True for each metric and start state whose value is a lower bound. Empty: none is.
     pub bounds: Vec<Vec<bool>>,
-    /// Which of these metrics are known to be weak.
+    /// Cautions about these metrics.
     pub cautions: Vec<crate::caution::Caution>,
 }
 
@@ -109,7 +109,7 @@ pub struct Compared {
     /// Measurements of one workload on one platform in a group each, the first policy first; of an
     /// ablation its parts ([`switched`]).
     pub groups: Vec<Vec<Measured>>,
-    /// Of each group what is compared; empty: the figures were named.
+    /// Subject of the comparison, for each group; empty: the figures were named.
     pub subjects: Vec<Subject>,
     /// The switches of an ablation.
     pub switches: Vec<Switched>,
@@ -165,7 +165,7 @@ pub fn efficient(group: &[Measured]) -> Vec<bool> {
 pub struct Switched {
     /// `key=value`.
     pub setting: String,
-    /// As the last one that is added, metric by metric.
+    /// Differences that the setting makes as the last one that is added, metric by metric.
     pub last: Vec<Option<Difference>>,
     /// Alone.
     pub alone: Vec<Option<Difference>>,

@@ -17,7 +17,7 @@ pub enum Unit {
     Energy,
     /// °C.
     Temperature,
-    /// How many.
+    /// A number of things.
     Count,
 }
 
@@ -240,7 +240,7 @@ fn owners(mut all: Vec<&str>) -> Vec<String> {
     shown.chain(OF_THE_RUN.map(|(name, _)| name.to_string())).collect()
 }
 
-/// All names that [`figure`] knows, behind their owners'.
+/// Lists all names that [`figure`] knows, behind their owners'.
 #[cfg(test)]
 pub(crate) fn all_names() -> Vec<(Owner, String, Unit)> {
     let run = OF_THE_RUN.map(|(name, unit)| (name.to_string(), (None, unit)));

@@ -4,7 +4,7 @@
 
 use crate::metric::{Metric, Unit};
 
-/// What has figures of its own.
+/// The owner of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// `frame.missed`: all jobs of a name.
@@ -20,15 +20,16 @@ pub enum Owner {
 /// A figure, or several that differ in the percentile alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
-    /// What has it.
+    /// Owner of the figure.
     pub of: Owner,
-    /// Its name behind the owner's; where there are [`statistics`](Named::statistics), what comes before theirs.
+    /// Name of the figure behind the owner's; where there are [`statistics`](Named::statistics),
+    /// the part before theirs.
     pub name: &'static str,
     /// `p50` of `response_p50`; none: one figure.
     pub statistics: &'static [&'static str],
-    /// What it counts.
+    /// Unit of the figure.
     pub unit: Unit,
-    /// What it is, in Markdown.
+    /// Meaning of the figure, in Markdown.
     pub about: &'static str,
 }
 
@@ -49,7 +50,7 @@ impl Named {
 
 /// The statistics of a figure that each job, activation or wakeup has.
 pub const ALL: &[&str] = &["min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max"];
-/// Those of how long activations take.
+/// Statistics of how long activations take.
 pub const FEWER: &[&str] = &["p50", "p90", "p99", "p99_9", "max"];
 
 const fn one(of: Owner, name: &'static str, unit: Unit, about: &'static str) -> Named {

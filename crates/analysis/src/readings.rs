@@ -56,11 +56,11 @@ pub enum Kind {
     JobsReleased,
     /// Done.
     JobsDone,
-    /// Not in time, or not at all.
+    /// Jobs that were not done in time, or not at all.
     JobsMissed,
     /// Done after they were due.
     JobsLate,
-    /// Without work of their own.
+    /// Jobs that were merged into a later one, without work of their own.
     JobsMerged,
     /// Superseded in the chain.
     JobsDropped,
@@ -176,9 +176,9 @@ impl Kind {
 pub struct Reading {
     /// Kind of the reading.
     pub kind: Kind,
-    /// Of which tasks, CPUs or domain; empty: of all.
+    /// Tasks, CPUs or domain that the reading is of; empty: all.
     pub of: String,
-    /// In [`Kind::unit`].
+    /// Value in [`Kind::unit`].
     pub value: f64,
     /// A difference of at most so much is none to a user; 0: both sides must have the same number in each phase.
     pub floor: f64,
@@ -221,7 +221,7 @@ struct Group {
     ran: u64,
 }
 
-/// Where time of the workload goes.
+/// Time of the workload on a CPU.
 struct Cpu {
     domain: usize,
     current: Option<TaskId>,

@@ -33,28 +33,29 @@ pub struct RunResult {
     pub end_ms: f64,
     /// The workload's tasks, in order of creation (system threads are left out).
     pub tasks: Vec<TaskResult>,
-    /// Which of them a reader is told of first: the one that was asked for, else the one that begins the first declared job,
-    /// else the first of those of a name that did most work together.
+    /// Task that a reader is told of first, by its place: the one that was asked for, else the one
+    /// that begins the first declared job, else the first of those of a name that did most work
+    /// together.
     pub lead: usize,
     /// All CPUs, ascending.
     pub cpus: Vec<CpuResult>,
-    /// How long activations took, by name of the tasks.
+    /// Times of activations, by name of the tasks.
     pub latency: Vec<Latency>,
-    /// How long wakeups waited for a CPU, by what tasks have in common, where that differs.
+    /// Waits of wakeups for a CPU, by what tasks have in common, where that differs.
     pub waits: Vec<WaitsBy>,
-    /// How often what slept was woken.
+    /// Wakeups of what slept.
     pub wakes: Wakes,
     /// Work done by the workload's tasks, in ms of full speed.
     pub work_ms: f64,
-    /// How many of them have exited, and how many there were.
+    /// Number of tasks that have exited, and of all.
     pub exited: (u64, u64),
-    /// From the first creation to the last exit; `None`: not all have exited.
+    /// Time from the first creation to the last exit, in ms; `None`: not all have exited.
     pub makespan_ms: Option<f64>,
     /// Jobs by name, in the order of the workload: what was due when.
     pub jobs: Vec<Jobs>,
     /// What came of the quotas of task groups, those that were told.
     pub quotas: Vec<Quota>,
-    /// How hot thermal zones became, those that were told.
+    /// Heat of thermal zones, of those that were told.
     pub heat: Vec<Heat>,
     /// What cooling took, by frequency domain, where temperatures were told.
     pub cooling: Vec<Cooling>,
@@ -64,7 +65,7 @@ pub struct RunResult {
     pub energy_mj: Option<f64>,
     /// Notes for the reader, and what was lost in the trace.
     pub notes: Vec<String>,
-    /// Which of these figures are known to be weak.
+    /// Cautions about these figures.
     pub cautions: Vec<Caution>,
 }
 
@@ -107,16 +108,17 @@ impl RunResult {
     }
 }
 
-/// Which piece of what a task does again and again.
+/// A piece of what a task does again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Piece {
-    /// Of jobs that several instances of a task begin, whose: from 0, in the workload's order.
+    /// Instance of the task that begins the job, where there are several: from 0, in the workload's
+    /// order.
     pub instance: u32,
     /// A job's number among its instance's, or where in its program an activation begins; both ascend.
     pub number: u64,
 }
 
-/// How often what slept was woken, each in a second of the whole run.
+/// Wakeups of what slept, each in a second of the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wakes {
     /// Tasks, the system's threads among them.
@@ -149,8 +151,9 @@ pub struct TaskResult {
     pub task: TaskId,
     /// The task's name.
     pub comm: String,
-    /// By the workload it ends up busy for ever: how fast it becomes fast is what there is to say of it ([`Burst::debt_ms`]).
-    /// All other work is finite, and takes some time ([`Spent::longer_ms`]).
+    /// True if the task ends up busy for ever by its program: how fast it becomes fast is what
+    /// there is to say of it ([`Burst::debt_ms`]). All other work is finite, and takes some time
+    /// ([`Spent::longer_ms`]).
     pub endless: bool,
     /// The scheduling policies that it ran under, with their parameters, each once, in the order of first
     /// use; empty: SCHED_OTHER all the time.
@@ -159,9 +162,10 @@ pub struct TaskResult {
     pub bursts: u32,
     /// The burst the figures are about; `None` if the task never became runnable.
     pub burst: Option<Burst>,
-    /// When the burst reached each level.
+    /// Times at which the burst reached each level.
     pub reach: Vec<Reach>,
-    /// From 10 to 90 % of the way from the first speed to s_max, speed averaged over a tick, in the burst.
+    /// Time from 10 to 90 % of the way from the first speed to s_max, speed averaged over a tick,
+    /// in the burst.
     pub perf_10_90_ms: Option<f64>,
     /// What the burst took.
     pub spent: Spent,
@@ -169,13 +173,13 @@ pub struct TaskResult {
     pub util_residency: Vec<UtilResidency>,
     /// The first changes of CPU in the burst.
     pub migrations: Vec<Migration>,
-    /// Where the debt went, largest first; sums up to `burst.debt_ms`.
+    /// Debt by state, largest first; sums up to `burst.debt_ms`.
     pub lost: Vec<Lost>,
     /// What the whole run took.
     pub whole: Spent,
-    /// How it kept its reservation; `None`: it is no deadline task at the run's end.
+    /// Use of the task's reservation; `None`: it is no deadline task at the run's end.
     pub reservation: Option<Reservation>,
-    /// Where the reported burst lies in the task's program, if the trace has its steps.
+    /// Stretch of the task's program in which the reported burst lies, if the trace has its steps.
     pub stretch: Stretch,
     /// The stretch that was [looked for](crate::Options::stretch); `None`: it never came there.
     pub looked_for: Option<Burst>,
@@ -190,9 +194,10 @@ pub struct Spent {
     pub wait_ms: f64,
     /// Work done, in ms of full speed: how long the same takes at full speed.
     pub work_ms: f64,
-    /// How much longer it took, running and waiting: ∫(1 − s) dt, `running_ms` + `wait_ms` − `work_ms`.
+    /// Time by which running and waiting took longer, in ms: ∫(1 − s) dt, `running_ms` + `wait_ms`
+    /// − `work_ms`.
     pub longer_ms: f64,
-    /// In which state, largest first; sums up to `longer_ms`.
+    /// The same time by state, largest first; sums up to `longer_ms`.
     pub longer: Vec<Lost>,
     /// Energy of the CPUs while it ran; `None`: it ran where the power is unknown.
     pub energy_mj: Option<f64>,
@@ -224,48 +229,50 @@ pub struct Moves {
     pub to: u64,
     /// Reason of the moves.
     pub why: &'static str,
-    /// How often.
+    /// Number of moves.
     pub n: u64,
 }
 
-/// How a deadline task kept what it reserved.
+/// Use of a deadline task's reservation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reservation {
     /// Time for which the task has been awake at the run's end, in ms; `None`: it sleeps.
     pub unfinished_ms: Option<f64>,
-    /// How many further periods have begun since: activations that were due, and began late or not yet.
+    /// Number of further periods that have begun since: activations that were due, and began late
+    /// or not yet.
     pub due: u64,
-    /// How its runtime was used up before it slept; `None`: the trace does not say.
+    /// Times at which the runtime was used up before the task slept; `None`: the trace does not
+    /// say.
     pub throttled: Option<Throttled>,
 }
 
 /// A runtime that is used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttled {
-    /// How often.
+    /// Number of times.
     pub n: u32,
-    /// How long it waited for the next period's, in ms.
+    /// Time of waiting for the next period's runtime, in ms.
     pub ms: f64,
     /// The longest of these times.
     pub longest_ms: f64,
-    /// How often it got the next period's.
+    /// Number of times that the next period's runtime came.
     pub replenished: u32,
 }
 
-/// How hot a thermal zone became, in °C as its sensor was read.
+/// Heat of a thermal zone, in °C as its sensor was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heat {
     /// Name of the zone.
     pub zone: String,
-    /// At the first look.
+    /// Temperature at the first look.
     pub start_celsius: f64,
-    /// At most.
+    /// Highest temperature.
     pub max_celsius: f64,
-    /// When that was first read.
+    /// Time at which that was first read, in ms.
     pub max_at_ms: f64,
-    /// At the last look.
+    /// Temperature at the last look.
     pub end_celsius: f64,
-    /// When a critical trip was reached; `None`: never.
+    /// Time at which a critical trip was reached, in ms; `None`: never.
     pub critical_at_ms: Option<f64>,
 }
 
@@ -274,11 +281,11 @@ pub struct Heat {
 pub struct Cooling {
     /// First CPU of the policy.
     pub policy: CpuId,
-    /// How long its highest frequency was lowered.
+    /// Time for which the highest frequency was lowered, in ms.
     pub capped_ms: f64,
     /// The lowest that its highest frequency was; `None`: never lowered.
     pub lowest_max: Option<KHz>,
-    /// How often that changed.
+    /// Number of times that it changed.
     pub changes: u64,
 }
 
@@ -289,9 +296,9 @@ pub struct Quota {
     pub group: String,
     /// Periods that ended while the group used its quota.
     pub periods: u64,
-    /// Of those, at whose end it was used up on some CPU.
+    /// Number of those periods at whose end the quota was used up on some CPU.
     pub throttled: u64,
-    /// How long it was so until it was refilled, on all CPUs together.
+    /// Time for which it was used up, on all CPUs together, in ms.
     pub throttled_ms: f64,
     /// The longest of these times; `None`: not told.
     pub longest_ms: Option<f64>,
@@ -306,13 +313,13 @@ pub struct Burst {
     pub t1_ms: f64,
     /// The burst's end.
     pub end_ms: f64,
-    /// How [t0, t1] ended.
+    /// Event that ended [t0, t1].
     pub ended_by: EndedBy,
     /// Running time.
     pub running_ms: f64,
     /// Running and waiting, to its end.
     pub took_ms: f64,
-    /// Of that, how much longer it took than the same work at full speed.
+    /// Time by which `took_ms` is longer than the same work at full speed, in ms.
     pub longer_ms: f64,
     /// ∫(1 − s) dt over [t0, t1]: ms of full-speed work lost.
     pub debt_ms: f64,
@@ -379,7 +386,7 @@ pub struct RunningAt {
     pub cpu: CpuId,
     /// The frequency.
     pub freq: KHz,
-    /// How long.
+    /// Time, in ms.
     pub ms: f64,
 }
 
@@ -388,7 +395,7 @@ pub struct RunningAt {
 pub struct UtilResidency {
     /// util_avg.
     pub util: u64,
-    /// How long.
+    /// Time, in ms.
     pub ms: f64,
 }
 
@@ -397,9 +404,9 @@ pub struct UtilResidency {
 pub struct Migration {
     /// Time from t0.
     pub at_ms: f64,
-    /// From where.
+    /// CPU that the task left.
     pub from: CpuId,
-    /// To where.
+    /// CPU that it went to.
     pub to: CpuId,
     /// Reason of the migration.
     pub why: &'static str,
@@ -408,7 +415,7 @@ pub struct Migration {
 /// A part of the debt, by the recorded state it was lost in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lost {
-    /// In which state (`lowest_opp`, `opp_climb`, `rate_limited`, `waiting_for_misfit`, …).
+    /// Name of the state (`lowest_opp`, `opp_climb`, `rate_limited`, `waiting_for_misfit`, …).
     pub state: &'static str,
     /// ms of full-speed work.
     pub ms: f64,
@@ -451,9 +458,9 @@ pub struct Timeline {
     pub freq: Vec<(CpuId, Vec<(f64, KHz)>)>,
     /// (time in ms, cpu) at each change of the CPU the task runs on; `None`: not running.
     pub cpu: Vec<(f64, Option<CpuId>)>,
-    /// How long activations took and wakeups waited in the whole run, by name of the tasks.
+    /// Distributions of activations and of waits of wakeups in the whole run, by name of the tasks.
     pub latency: Vec<Distributions>,
-    /// How long declared jobs took, by name: (ms, share that took at most so long).
+    /// Distributions of declared jobs, by name: (ms, share that took at most so long).
     pub jobs: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -463,7 +470,7 @@ pub struct Timeline {
 pub struct Spread {
     /// Number of runs.
     pub n: u32,
-    /// In how many of them it never happened.
+    /// Number of runs in which it never happened.
     pub never: u32,
     /// Smallest.
     pub min: Option<f64>,
@@ -499,17 +506,17 @@ pub struct JobsPhases {
     pub name: String,
     /// The workload says more of them than that there is a timer.
     pub declared: bool,
-    /// How many, by kind: those of [`Jobs::counts`].
+    /// Numbers of jobs, by kind: those of [`Jobs::counts`].
     pub counts: Vec<(&'static str, Spread)>,
-    /// From release to done, by quantile: those of [`Percentiles`](crate::Percentiles).
+    /// Times from release to done, by quantile: those of [`Percentiles`](crate::Percentiles).
     pub response: Vec<(&'static str, Spread)>,
-    /// From due to done.
+    /// Times from due to done.
     pub lateness: Vec<(&'static str, Spread)>,
-    /// How much longer they took than at full speed.
+    /// Times by which jobs took longer than at full speed.
     pub longer: Vec<(&'static str, Spread)>,
     /// While its tasks ran, by jobs done.
     pub mj_per_job: Spread,
-    /// Of those that are done, what each took.
+    /// Energy of each job that was done.
     pub energy: Vec<(&'static str, Spread)>,
 }
 
@@ -522,16 +529,16 @@ pub struct TaskPhases {
     pub endless: bool,
     /// Number of bursts.
     pub bursts: Spread,
-    /// How [t0, t1] ended and in how many runs; endings that did not happen are left out.
-    /// What ended the burst, and in how many runs. With `RunEnd` among them, work lost is a lower bound.
+    /// Endings of [t0, t1], and in how many runs; endings that did not happen are left out. What
+    /// ended the burst, and in how many runs. With `RunEnd` among them, work lost is a lower bound.
     pub ended_by: Vec<(EndedBy, u32)>,
     /// Start of the reported burst.
     pub t0_ms: Spread,
     /// Running time of the reported burst.
     pub running_ms: Spread,
-    /// How long it was awake.
+    /// Time awake.
     pub took_ms: Spread,
-    /// Of that, how much longer than the same work takes at full speed.
+    /// Time by which that is longer than the same work at full speed.
     pub longer_ms: Spread,
     /// Work lost, in ms of full speed.
     pub debt_ms: Spread,
@@ -543,9 +550,9 @@ pub struct TaskPhases {
     pub wait_ms: Spread,
     /// Energy while it ran.
     pub energy_mj: Spread,
-    /// How often it changed CPU.
+    /// Number of changes of CPU.
     pub migrations: Spread,
-    /// When each level was reached.
+    /// Times at which each level was reached.
     pub reach: Vec<ReachPhases>,
     /// Running time at each frequency of each CPU, by (cpu, freq).
     pub running: Vec<RunningPhases>,
@@ -555,13 +562,13 @@ pub struct TaskPhases {
     pub on_cpu: Vec<(CpuId, Spread)>,
     /// Running time on each frequency domain, by its first CPU.
     pub on_domain: Vec<(CpuId, Spread)>,
-    /// Where the debt went, by descending median. Medians do not add up to the median debt.
+    /// Debt by state, by descending median. Medians do not add up to the median debt.
     pub lost: Vec<LostPhases>,
-    /// In which state the burst took longer, likewise.
+    /// Time by which the burst took longer, by state, by descending median.
     pub longer: Vec<LostPhases>,
 }
 
-/// When a level was reached, over start phases.
+/// Times at which a level was reached, over start phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReachPhases {
     /// The level.
@@ -577,14 +584,14 @@ pub struct RunningPhases {
     pub cpu: CpuId,
     /// The frequency.
     pub freq: KHz,
-    /// How long.
+    /// Time, over start phases.
     pub ms: Spread,
 }
 
 /// A part of the debt, over start phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LostPhases {
-    /// In which state.
+    /// Name of the state.
     pub state: &'static str,
     /// ms of full-speed work.
     pub ms: Spread,

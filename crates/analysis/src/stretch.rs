@@ -22,12 +22,12 @@
 use crate::figures::{Figures, Piece};
 use crate::result::{Burst, EndedBy};
 
-/// Where a task is in its program.
+/// Position of a task in its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Events begun.
     pub step: u64,
-    /// How often it has fallen asleep in the last one.
+    /// Number of times that the task has fallen asleep in the last one.
     pub sleeps: u32,
 }
 
@@ -39,12 +39,12 @@ impl Position {
     }
 }
 
-/// From one position to another.
+/// Part of a program from one position to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// Where it last slept before, or its creation.
+    /// Position in which the task last slept before, or its creation.
     pub from: Position,
-    /// Where it sleeps next.
+    /// Position in which it sleeps next.
     pub to: Position,
 }
 

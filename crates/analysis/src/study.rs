@@ -20,7 +20,7 @@ pub struct Reproduced {
     pub about: String,
     /// The document.
     pub source: String,
-    /// How many start phases each experiment was run from.
+    /// Number of start phases from which each experiment was run.
     pub phases: u32,
     /// Figure by figure.
     pub figures: Vec<ReproducedFigure>,
@@ -41,11 +41,11 @@ pub struct ReproducedFigure {
     pub rows: Vec<JudgedRow>,
     /// Published and measured curves.
     pub curves: Vec<CurvePair>,
-    /// How util_est climbs in a burst, if it is about that.
+    /// Climb of util_est in a burst, if the figure is about that.
     pub climb: Option<Climbed>,
     /// The figure's table of cases and policies, if it has one.
     pub cells: Option<Cells>,
-    /// For a grid of periodic tasks: the slack that each policy leaves, and the energy that it takes.
+    /// Slack that each policy leaves and energy that it takes, for a grid of periodic tasks.
     pub trade_offs: Vec<TradeOff>,
 }
 
@@ -58,7 +58,7 @@ pub struct Cells {
     pub cases: Vec<(String, bool)>,
     /// Columns, and whether what is free was fitted on them.
     pub columns: Vec<(String, bool)>,
-    /// By quantity, case and column.
+    /// Cells by quantity, case and column.
     pub cells: Vec<Vec<Vec<Cell>>>,
     /// What the document leaves open, and what was taken for it.
     pub free: Vec<Tried>,
@@ -79,7 +79,8 @@ pub struct Cell {
     pub untouched: Option<f64>,
     /// Standard deviation of the published number, as the document has it.
     pub stdev: Option<f64>,
-    /// Of ours, over the start phases; `None` where there is none to hold it against.
+    /// Standard deviation of ours, over the start phases; `None` where there is none to hold it
+    /// against.
     pub spread: Option<f64>,
 }
 
@@ -117,7 +118,7 @@ impl Cell {
 /// A ratio of two cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// In the document.
+    /// Ratio in the document.
     pub published: f64,
     /// Ours.
     pub measured: Option<f64>,
@@ -134,7 +135,7 @@ pub struct Tried {
     pub columns: Vec<String>,
     /// The cases that it is about; empty: all.
     pub cases: Vec<String>,
-    /// Why these values.
+    /// Reason for these values.
     pub why: String,
     /// Each value with the mean |measured − published| of the cells to fit, the others as they were chosen.
     pub values: Vec<(String, f64)>,
@@ -149,16 +150,16 @@ impl Cells {
     }
 }
 
-/// How util_est climbs; x in ticks, the first at which it may rise counted as 1.
+/// Climb of util_est; x in ticks, the first at which it may rise counted as 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Climbed {
-    /// By the arithmetic: (ticks, util).
+    /// Climb by the arithmetic: (ticks, util).
     pub wanted: Vec<(f64, f64)>,
     /// (ticks, smallest, median, largest) of the start phases.
     pub util_est: Vec<(f64, f64, f64, f64)>,
-    /// When the task runs at least at a speed, of 1024: (ticks, speed).
+    /// Time from which the task runs at least at a speed, of 1024: (ticks, speed).
     pub speed: Vec<(f64, f64)>,
-    /// When util_avg is there under mainline: (ticks, util).
+    /// Time at which util_avg is there under mainline: (ticks, util).
     pub mainline: Vec<(f64, f64)>,
 }
 
@@ -201,7 +202,7 @@ pub struct JudgedRow {
     pub tolerance: Tolerance,
     /// The verdict; `None`: printed, not counted.
     pub holds: Option<bool>,
-    /// Why it is not counted, or why it misses.
+    /// Reason why the row is not counted, or why it misses.
     pub note: String,
     /// The changed experiment that argues a miss.
     pub instead: Option<Counterfactual>,
@@ -212,9 +213,9 @@ pub struct JudgedRow {
 pub struct Counterfactual {
     /// The changes, after "with …".
     pub about: String,
-    /// As in the row.
+    /// Measured number, as in the row.
     pub measured: Option<f64>,
-    /// As in the row.
+    /// Tolerance, as in the row.
     pub tolerance: f64,
     /// Whether the row would hold.
     pub holds: bool,
@@ -227,7 +228,7 @@ pub struct Tolerance {
     pub last_digit: f64,
     /// One tick, or what it is worth.
     pub tick: f64,
-    /// From the median to the extreme phase on the published number's side.
+    /// Distance from the median to the extreme phase on the published number's side.
     pub spread: f64,
 }
 
@@ -251,7 +252,7 @@ pub struct CurvePair {
     pub measured: Vec<(f64, f64, f64, f64)>,
 }
 
-/// How a number has to compare with the published one.
+/// Relation that a number has to have to the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Within the tolerance.

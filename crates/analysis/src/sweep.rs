@@ -12,7 +12,7 @@ pub struct Axis {
     pub name: String,
     /// Unit of the values, unless the axis' name says it: `%`.
     pub unit: &'static str,
-    /// As they were asked for, or counted out.
+    /// Values as they were asked for, or counted out.
     pub values: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct Recipe {
     pub seconds: Option<f64>,
     /// Seed.
     pub seed: u64,
-    /// From so many start phases, the first of which is 0.
+    /// Number of start phases, the first of which is 0.
     pub phases: u32,
 }
 
@@ -91,7 +91,7 @@ pub struct Sweep {
     pub axes: Vec<Axis>,
     /// Name of the backend that ran it.
     pub backend: BackendKind,
-    /// In the order of the axes' values, the last axis fastest.
+    /// Points in the order of the axes' values, the last axis fastest.
     pub points: Vec<Point>,
 }
 

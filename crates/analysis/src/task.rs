@@ -56,23 +56,25 @@ pub(crate) struct Task {
     /// … of which this time, and the longest.
     throttled_now: u64,
     throttled_longest: u64,
-    /// Where it is in its program, as far as the trace says.
+    /// Position of the task in its program, as far as the trace says.
     position: Position,
     /// A stretch of it that is looked for.
     pub(crate) watch: Option<Box<Watch>>,
-    /// When it first had a CPU.
+    /// Time at which the task first had a CPU.
     pub(crate) first_ran: Option<u64>,
-    /// When its present activation began, and where in its program.
+    /// Begin of the present activation, as time and as position in the program.
     woke: u64,
     woke_at: Position,
     /// Time of the wakeup, or creation, since which the task waits for a CPU.
     pub(crate) woken: Option<u64>,
-    /// When the wakeup that is to come was due, or the one that it waits for a CPU since.
+    /// Time at which the wakeup that is to come was due, or the one since which the task waits for
+    /// a CPU.
     pub(crate) due: Option<u64>,
-    /// When it exited.
+    /// Time at which the task exited.
     pub(crate) gone: Option<u64>,
     pub(crate) created: u64,
-    /// How much longer it has taken so far than at full speed, in ns on the scale of [`ONE`], and by its last wakeup.
+    /// Time by which the task has taken longer so far than at full speed, in ns on the scale of
+    /// [`ONE`], and by its last wakeup.
     longer: u128,
     longer_at_wake: u128,
     /// Sums of the bursts that are over.

@@ -1,4 +1,4 @@
-//! How hot it became, and what cooling took.
+//! Heat of thermal zones, and what cooling took.
 
 use crate::machine::ms;
 use crate::result::{Cooling, Heat};
@@ -16,7 +16,7 @@ pub(crate) struct Thermal {
 struct Zone {
     heat: Option<Heat>,
     name: String,
-    /// In m°C, the lowest of its critical trips.
+    /// Lowest of the zone's critical trips, in m°C.
     critical: Option<i64>,
 }
 
@@ -24,7 +24,7 @@ struct Domain {
     cpu: CpuId,
     top: KHz,
     cooled: bool,
-    /// Since when its highest frequency is lowered.
+    /// Time since which the domain's highest frequency is lowered.
     since: Option<u64>,
     capped_ns: u64,
     lowest: Option<KHz>,

@@ -14,7 +14,7 @@ use crate::Task;
 use crate::dice::Dice;
 use risetime_kernel::units::Span;
 
-/// How utilisations are drawn.
+/// Algorithm by which utilisations are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Utilisations {
     /// UUniFast, discarding sets with a task above 1.
@@ -23,7 +23,7 @@ pub enum Utilisations {
     Randfixedsum,
 }
 
-/// How periods are drawn.
+/// Range from which periods are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Periods {
     /// The shortest.
@@ -37,11 +37,11 @@ pub struct Periods {
 /// What a set is drawn by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
-    /// So many tasks.
+    /// Number of tasks.
     pub tasks: usize,
     /// Utilisation of all tasks together: 1 is a CPU of capacity 1024 at its highest frequency.
     pub utilisation: f64,
-    /// By which algorithm.
+    /// Algorithm of the utilisations.
     pub by: Utilisations,
     /// Periods; deadlines are the same.
     pub periods: Periods,

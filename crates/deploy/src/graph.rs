@@ -13,17 +13,17 @@
 use crate::dice::Dice;
 use risetime_kernel::units::Span;
 
-/// How a graph is drawn.
+/// Shape of a drawn graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// Each pair has an edge with this probability.
     ErdosRenyi {
-        /// From 0 to 1.
+        /// Probability of an edge, from 0 to 1.
         edges: f64,
     },
     /// Nodes in layers, edges from each to the next.
     Layered {
-        /// So many layers, none of them empty.
+        /// Number of layers, none of them empty.
         layers: usize,
         /// The probability of an edge, from 0 to 1.
         edges: f64,

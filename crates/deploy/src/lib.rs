@@ -45,18 +45,18 @@ pub struct Task {
     pub work: Span,
     /// The shortest time between two of its jobs.
     pub period: Span,
-    /// When a job is due, from when it came.
+    /// Relative deadline of a job, from when it came.
     pub deadline: Span,
 }
 
 /// A task as one CPU sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// How long a job takes there, in ns.
+    /// Running time of a job there, in ns.
     pub runtime: u64,
     /// Shortest time between two jobs, in ns; not 0.
     pub period: u64,
-    /// When a job is due, in ns.
+    /// Relative deadline of a job, in ns.
     pub deadline: u64,
 }
 

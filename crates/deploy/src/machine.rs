@@ -37,9 +37,9 @@ pub struct Machine {
     pub fair_server: Option<(Span, Span)>,
     /// Real-time tasks of a CPU may have the first in each of the second, and are throttled then.
     pub rt_limit: Option<(Span, Span)>,
-    /// From a timer's expiry to the wakeup of its task, at most.
+    /// Time from a timer's expiry to the wakeup of its task, at most.
     pub timer: Span,
-    /// Of a switch to a task, at most.
+    /// Time of a switch to a task, at most.
     pub switch: Span,
     /// Time that an interrupt of a timer, the tick too, takes from the running task, at most.
     pub interrupt: Span,
@@ -47,7 +47,7 @@ pub struct Machine {
     pub tick: Span,
     /// Other interference (measured): at once at most, and of each second on the average.
     pub noise: (Span, Span),
-    /// By number.
+    /// CPUs by number.
     pub cpus: Vec<Cpu>,
 }
 
@@ -58,11 +58,11 @@ pub struct Cpu {
     pub id: CpuId,
     /// The CPU's frequency domain.
     pub domain: usize,
-    /// Of which the kernel's admission goes by.
+    /// Capacity by which the kernel's admission goes.
     pub capacity: Capacity,
     /// The frequencies of the CPU and its speed at each, of 1024, ascending; not empty.
     pub speeds: Vec<(KHz, Capacity)>,
-    /// From a decision to a frequency.
+    /// Time from a decision to a frequency.
     pub change: Span,
     /// True if the CPU's speed is at least the bandwidth of active deadline tasks.
     pub follows_deadlines: bool,
@@ -96,7 +96,7 @@ pub struct Need {
 /// next tick, where the kernel looks whether a runtime is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Of a CPU of capacity 1024 at its highest frequency.
+    /// Runtime, on a CPU of capacity 1024 at its highest frequency.
     pub runtime: u64,
     /// The period of the reservation, which is its deadline, too.
     pub period: u64,
@@ -105,7 +105,7 @@ pub struct Budget {
 /// A proof that the tasks of one CPU are in time.
 #[derive(Clone, Debug)]
 pub struct Proof {
-    /// Which test admits them.
+    /// Test that admits the tasks.
     pub test: &'static Test,
     /// Reason that the test gives.
     pub reason: String,
@@ -113,7 +113,7 @@ pub struct Proof {
     pub budgets: Vec<Budget>,
 }
 
-/// So much more than it needs a budget is, in 1/100, where there is room.
+/// Margin of a budget above what it needs, in 1/100, where there is room.
 const MARGIN: u64 = 5;
 
 impl Machine {

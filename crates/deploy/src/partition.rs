@@ -1,4 +1,5 @@
-//! Which CPU each task belongs to: the largest first, each where a test still admits all that are there.
+//! Partitioned placement: the largest task first, each where a test still admits all that are
+//! there.
 //!
 //! Source: D. Johnson's heuristics of bin packing, in the order of J. López, J. Díaz and D. García, "Utilization bounds for
 //! EDF scheduling on real-time multiprocessor systems", 2004. CPUs may be of different speeds: a task's share is that of the
@@ -8,7 +9,7 @@ use crate::admit::{Answer, Scheduler, Test, admit};
 use crate::{Load, Share};
 use risetime_kernel::units::{Capacity, CpuId};
 
-/// Which of the CPUs that a task fits on.
+/// Choice among the CPUs that a task fits on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The first one.
@@ -19,19 +20,19 @@ pub enum Fit {
     Worst,
 }
 
-/// Where a task goes.
+/// Place of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// CPU of the task; `None`: it fits nowhere.
     pub cpu: Option<CpuId>,
 }
 
-/// Where all go, and what says that it holds.
+/// Places of all tasks, and the proof that they hold.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// Of each task.
+    /// Place of each task.
     pub places: Vec<Place>,
-    /// Of each CPU, the test that admits its tasks and what it found; `None`: it has none.
+    /// Test that admits each CPU's tasks, and what it found; `None`: the CPU has none.
     pub verdicts: Vec<Option<(&'static Test, String)>>,
 }
 

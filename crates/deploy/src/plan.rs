@@ -1,4 +1,4 @@
-//! From what tasks need to where they go, and what they have to ask the kernel for.
+//! Plans: from what tasks need to where they go, and what they have to ask the kernel for.
 //!
 //! ```text
 //! runtime and period, or a share   to be guaranteed   each on one CPU, where the tests admit all that are there ([`machine`])
@@ -27,14 +27,14 @@ use risetime_model::needs::{Need, Needs, What};
 use risetime_model::platform::Domain;
 use std::cmp::Reverse;
 
-/// How it is asked for.
+/// Rules of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Of one CPU.
+    /// Scheduler of each CPU.
     pub scheduler: Scheduler,
-    /// Which of the CPUs that fit.
+    /// Choice among the CPUs that fit.
     pub fit: Fit,
-    /// So much more than they declare tasks are taken to need, in %.
+    /// Margin that is added to what tasks declare, in %.
     pub margin_percent: u64,
 }
 
@@ -80,13 +80,13 @@ pub struct Used {
 /// All of them have a place.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// In the order of the file.
+    /// Tasks in the order of the file.
     pub tasks: Vec<Planned>,
-    /// By CPU.
+    /// CPUs that are used.
     pub used: Vec<Used>,
     /// CPUs that become root domains of their own.
     pub partitions: Vec<CpuId>,
-    /// Where ordinary tasks, and all that the plan does not name, run.
+    /// CPUs where ordinary tasks, and all that the plan does not name, run.
     pub ordinary: Vec<CpuId>,
     /// CPUs whose tasks are in time only if those of unknown length there leave ordinary tasks what the kernel would take for them.
     pub trusting: Vec<CpuId>,
@@ -182,16 +182,17 @@ struct Planner<'a> {
     needs: &'a Needs,
     m: &'a Machine,
     rules: Rules,
-    /// Of each task in each domain; `None`: it does not say how long it takes.
+    /// Needs of each task in each domain; `None`: it does not say how long it takes.
     on: Vec<Vec<Option<machine::Need>>>,
     cpu_of: Vec<Option<usize>>,
-    /// Of each CPU: tasks with a guarantee.
+    /// Tasks with a guarantee, by CPU.
     members: Vec<Vec<usize>>,
     /// Real-time tasks of unknown length.
     crowd: Vec<Vec<usize>>,
-    /// Of each CPU: its guaranteed tasks would be late if those of unknown length ran without end.
+    /// True for CPUs whose guaranteed tasks would be late if those of unknown length ran without
+    /// end.
     trusting: Vec<bool>,
-    /// Of a CPU of capacity 1024, at the highest frequency.
+    /// Capacity left, of a CPU of capacity 1024, at the highest frequency.
     left: Vec<f64>,
     missing: Vec<NoRoom>,
 }

@@ -6,11 +6,11 @@ use risetime_kernel::units::{CpuId, Span};
 /// A plan and what became of it.
 #[derive(Clone, Debug)]
 pub struct Tried {
-    /// By which rules.
+    /// Rules of the plan.
     pub rules: Rules,
-    /// Where tasks go, or which have no place.
+    /// The plan, or the tasks that have no place.
     pub plan: Result<Plan, Vec<NoRoom>>,
-    /// How it was tried; `None`: there is nothing to try.
+    /// Trials of the plan; `None`: there is nothing to try.
     pub promise: Option<Promise>,
     /// Changes that would make it guaranteed where it is not: found by trying.
     pub instead: Vec<String>,
@@ -67,11 +67,11 @@ pub struct Promise {
 pub struct Trial {
     /// Beside whom.
     pub company: Company,
-    /// How many.
+    /// Number of runs.
     pub runs: u32,
     /// Jobs of tasks that are to be guaranteed, due within them.
     pub due: u64,
-    /// Of those, not done by then.
+    /// Number of due jobs that were not done by then.
     pub missed: u64,
     /// The miss that comes first in its run.
     pub first: Option<Miss>,
@@ -88,9 +88,10 @@ pub struct Trial {
 pub struct Miss {
     /// The task that was late.
     pub task: String,
-    /// When it was due, in ms from the start.
+    /// Time at which the job was due, in ms from the start.
     pub due_ms: f64,
-    /// So many ms later it was done; `None`: it had not begun, or was not done by the end.
+    /// Delay after which the job was done, in ms; `None`: it had not begun, or was not done by the
+    /// end.
     pub late_ms: Option<f64>,
 }
 
@@ -99,9 +100,10 @@ pub struct Miss {
 pub enum Company {
     /// An ordinary task that never sleeps on each CPU with such tasks; those of unknown length take a tenth of their time.
     Busy,
-    /// Nobody but those of unknown length, a tenth of their time.
+    /// Only the tasks of unknown length, which take a tenth of their time.
     Alone,
-    /// As [`Company::Busy`], and those of unknown length never sleep, but for those that are trusted.
+    /// Company as [`Company::Busy`], and tasks of unknown length never sleep, but for those that
+    /// are trusted.
     Crowded,
 }
 
@@ -133,6 +135,6 @@ pub struct Measured {
     pub cpus: Vec<CpuId>,
     /// The longest at once.
     pub longest: Span,
-    /// In a second, on the average; of timers: none.
+    /// Interference in a second, on the average; of timers: none.
     pub each_second: Span,
 }

@@ -27,9 +27,9 @@ pub struct Group {
     pub runtime: Span,
     /// … in each such time.
     pub period: Span,
-    /// By so much it may overrun: a tick.
+    /// Overrun of the server at most: a tick.
     pub tick: Span,
-    /// In the order of the file.
+    /// Tasks in the order of the file.
     pub tasks: Vec<Served>,
 }
 
@@ -40,7 +40,7 @@ pub struct Served {
     pub name: String,
     /// SCHED_FIFO.
     pub priority: u8,
-    /// From when a job comes until it is due.
+    /// Deadline from when a job comes until it is due.
     pub deadline: Span,
     /// The longest that it takes.
     pub response: Span,
@@ -123,7 +123,7 @@ fn too_many(loads: &[Option<Load>], order: Order) -> Option<(usize, usize)> {
 /// The tasks on one CPU, the highest priority first.
 struct Component {
     tasks: Vec<FpTask>,
-    /// Which one of the file each is, and the key by which it has its priority.
+    /// Place of each task in the file, and the key by which it has its priority.
     of: Vec<(usize, u64)>,
 }
 

@@ -23,7 +23,7 @@ pub struct SetDrawn {
     pub constrained: bool,
     /// Each task is a graph of so many nodes.
     pub graph: Option<(usize, Shape)>,
-    /// So many mutexes.
+    /// Number of mutexes.
     pub resources: usize,
     /// The kinds of work, one of which each task does; empty: plain work.
     pub kinds: Vec<String>,

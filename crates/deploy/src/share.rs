@@ -15,7 +15,7 @@ const LARGEST: u128 = 1 << 63;
 const ROUNDED: u128 = 1 << 62;
 
 impl Share {
-    /// Nothing.
+    /// Share of nothing.
     pub const NONE: Share = Share { num: 0, den: 1 };
 
     /// `runtime / period`; of a period of 0: no share.

@@ -16,7 +16,7 @@ use risetime_kernel::units::{CpuId, Span};
 use risetime_model::needs::{Need, Needs, What};
 use std::fmt::Write;
 
-/// From the start to first jobs that come together, at most.
+/// Time from the start to first jobs that come together, at most, in µs.
 const LEAD_US: u64 = 50_000;
 /// What a task of unknown length takes in which time, where its period is not known either.
 const UNKNOWN_US: (u64, u64) = (2_000, 20_000);

@@ -1,4 +1,4 @@
-//! Where a field is inside a kernel structure, from the kernel's own type information.
+//! Type information: where a field is inside a kernel structure, from the kernel's own.
 //!
 //! ```text
 //! header   magic eb9f  version flags  hdr_len type_off type_len str_off str_len
@@ -23,7 +23,7 @@ const KIND_ENUM: u32 = 6;
 const KIND_FUNC: u32 = 12;
 const KIND_VAR: u32 = 14;
 const KIND_DATASEC: u32 = 15;
-/// So deep may nameless structures lie in each other.
+/// Largest depth of nameless structures in each other.
 const MAX_DEPTH: u32 = 16;
 
 /// Type information.
@@ -44,7 +44,7 @@ struct Member {
     id: u32,
 }
 
-/// Why there is no answer.
+/// Reason for which there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BtfError(String);
 
@@ -80,7 +80,7 @@ struct Type {
     /// The type it refers to, or its size.
     refers: u32,
     name: u32,
-    /// Where the kind's own data begin.
+    /// Offset of the kind's own data.
     body: usize,
 }
 

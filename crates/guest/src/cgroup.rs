@@ -25,7 +25,8 @@ use std::io::{self, Write as _};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Where threads are moved to: `cgroup.threads` of the root, of each group and of each partition, kept open.
+/// Places to which threads are moved: `cgroup.threads` of the root, of each group and of each
+/// partition, kept open.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
     groups: Vec<fs::File>,

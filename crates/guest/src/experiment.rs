@@ -41,33 +41,33 @@ use std::thread;
 
 /// Time before time 0 in which this thread sleeps.
 const LEAD: u64 = 50_000_000;
-/// So often is a CPU visited whose frequency does not fall. Signals fall by half in 32 ms.
+/// Number of visits of a CPU whose frequency does not fall. Signals fall by half in 32 ms.
 const VISITS: usize = 40;
 /// Between two visits: a signal is traced when a period of PELT, some milliseconds at the lowest
 /// speed, has passed since its last update.
 const BETWEEN_VISITS: u64 = 11_000_000;
 /// 0 would ask for what the creator had.
 const LEAST_SLACK: NonZeroU64 = NonZeroU64::MIN;
-/// Of a task's thread.
+/// Stack size of a task's thread.
 const STACK: usize = 1 << 16;
 /// Marks of a task's jobs for which there is room from the start.
 const MANY_MARKS: usize = 4096;
 pub(crate) const OWN: Sched =
     Sched { policy: Policy::Other { slice: Some(Span(100_000)) }, nice: 0, clamp: (None, None) };
 
-/// Where a kernel has utilisation clamps.
+/// File of a kernel that has utilisation clamps.
 const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
 
 /// What all threads share. It lives for ever: threads may still run when the trace is read.
 struct Shared {
     job: Job,
-    /// By task, and one for all that are forked.
+    /// Speeds by task, and one for all that are forked.
     speeds: Vec<Speeds>,
     tracer: Option<Tracer>,
     clamps: bool,
     failures: Mutex<Vec<String>>,
     pids: Vec<AtomicI32>,
-    /// By task, when something came up about its jobs.
+    /// Marks by task, when something came up about its jobs.
     marks: Vec<Mutex<Vec<Noted>>>,
     objects: Objects,
     cgroups: Cgroups,
@@ -75,13 +75,13 @@ struct Shared {
     forks: Mutex<Vec<Forked>>,
 }
 
-/// When something came up about a task's jobs, on CLOCK_MONOTONIC in ns.
+/// A mark: when something came up about a task's jobs, on CLOCK_MONOTONIC in ns.
 pub(crate) type Noted = (u64, JobMark);
 
 /// A forked task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forked {
-    /// Of which task of `Job::forked` it is a copy.
+    /// Task of `Job::forked` that it is a copy of.
     pub(crate) of: u32,
     /// Thread id; 0: never ran.
     pub(crate) pid: i32,
@@ -99,7 +99,7 @@ pub(crate) struct Done {
     pub(crate) pids: Vec<i32>,
     /// Tasks that were forked: whose, and their thread ids.
     pub(crate) forks: Vec<Forked>,
-    /// By task, what came up about its jobs.
+    /// Marks of each task's jobs.
     pub(crate) marks: Vec<Vec<Noted>>,
     /// Failures; empty: all well.
     pub(crate) failures: Vec<String>,

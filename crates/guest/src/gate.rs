@@ -1,4 +1,5 @@
-//! Where a machine that has prepared everything can be held, kept, and let go on more than once.
+//! The gate: where a machine that has prepared everything can be held, kept, and let go on more
+//! than once.
 //!
 //! ```text
 //! ready ── gate ── 40 ms awake ── late (start phase, end) ── settling ── the run
@@ -15,7 +16,7 @@ use crate::answer::{GATE, LATE, READY};
 use crate::sys::{self, HostFile};
 use risetime_job::job::Job;
 
-/// To be stopped in, ns: some 50 ms of the host's time.
+/// Time awake in which the machine is to be stopped, in ns: some 50 ms of the host's time.
 const AWAKE: u64 = 40_000_000;
 
 /// Waits where the host wants that, and hears what `job` does not say yet.

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// So long may the cpufreq policies take to appear.
+/// Time in which the cpufreq policies have to appear, in ns.
 const POLICIES_WITHIN: u64 = 10_000_000_000;
 /// A file of sysfs that is longer is cut.
 const MAX_FILE: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! From a probe as the job has it to a line of `dynamic_events` that this kernel takes.
+//! Probes: from one as the job has it to a line of `dynamic_events` that this kernel takes.
 //!
 //! ```text
 //! t:GROUP/NAME TRACEPOINT ARGUMENTS          one of the kernel's tracepoints

@@ -30,7 +30,7 @@ pub(crate) enum Step {
 /// Steps that take no time in a row, before the program is called stuck.
 const MAX_IDLE_STEPS: u32 = 1_000_000;
 
-/// Where a task is in its program.
+/// Position of a task in its program.
 pub(crate) struct Program<'a> {
     task: &'a Task,
     phase: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Program<'a> {
     entered: bool,
     begun: Option<u64>,
     timers: Vec<Option<Instant>>,
-    /// When its last `duty` ended.
+    /// Time at which the task's last `duty` ended.
     round: Option<Instant>,
     /// Marks of the task's jobs, if it has any.
     marks: Option<Marks>,

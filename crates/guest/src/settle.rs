@@ -32,11 +32,11 @@ const MARGIN: u64 = 30_000;
 /// Memory dirtied in a visit: enough to be counted, and given back at once.
 const DIRTY: usize = 256 << 10;
 
-/// How often the statistics workers come (s), here and in the run.
+/// Interval of the statistics workers (s), here and in the run.
 const STATISTICS: (&str, &str) = ("/proc/sys/vm/stat_interval", "86400");
 
-/// So much of the settling is left when the agent hears the last of its job: the two last rounds, and some
-/// in which it is forgotten that it was awake at the gate.
+/// Part of the settling that is left when the agent hears the last of its job: the two last rounds,
+/// and some in which it is forgotten that it was awake at the gate.
 const LAST: u64 = 4 * EVERY;
 
 /// Settles before the gate.

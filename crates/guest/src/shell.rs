@@ -19,7 +19,7 @@ exit                 switch the machine off           (Ctrl-A X ends QEMU)
 `*` stands for any part of a name: cat /sys/devices/system/cpu/cpu*/cpu_capacity
 ";
 
-/// In the prompt, after a command that failed.
+/// Mark in the prompt, after a command that failed.
 const FAILED: &str = " (failed)";
 
 /// Reads and obeys commands until `exit` or the end of input.

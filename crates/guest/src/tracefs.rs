@@ -28,11 +28,11 @@ pub(crate) struct Tracer {
     enabled: Vec<String>,
     /// Tracepoints that are switched on for kprobes.
     switched_on: Vec<OwnedFd>,
-    /// Of an ordinary host: its own buffer, removed in the end.
+    /// True on an ordinary host: the tracer has its own buffer, removed in the end.
     instance: bool,
 }
 
-/// Where tracefs is mounted in the virtual machine and on every ordinary host.
+/// Directory where tracefs is mounted in the virtual machine and on every ordinary host.
 pub(crate) const ROOT: &str = "/sys/kernel/tracing";
 
 /// Group of the probes that are in force until shortly before time 0 only.

@@ -42,14 +42,15 @@ const CHUNK: u64 = 100_000;
 /// Ten times as many had a piece of 150 µs take 81 to 227 µs beside three busy CPUs, of which a reservation of 200 µs knows
 /// nothing; and a run takes no longer on the host for it.
 const TURN: u32 = 200;
-/// For less work than this the speed is not looked at: that would take longer.
+/// Work below which the speed is not looked at: that would take longer.
 const TINY: u64 = 5_000;
-/// At most so much of what sleeping and waking took beyond a piece of work is credited to the
+/// Largest part of what sleeping and waking took beyond a piece of work that is credited to the
 /// next one.
 const MAX_CREDIT: u64 = 10_000;
 
-/// How fast each CPU is at the moment, as one thread sees it: whoever reads a file of sysfs holds its mutex, and a thread that
-/// is throttled or preempted meanwhile would have all others wait that read it through the same `File`.
+/// Speeds of the CPUs at the moment, as one thread sees them: whoever reads a file of sysfs holds
+/// its mutex, and a thread that is throttled or preempted meanwhile would have all others wait that
+/// read it through the same `File`.
 #[derive(Debug)]
 pub(crate) struct Speeds {
     cpus: Vec<(Cpu, Option<usize>)>,
@@ -180,7 +181,7 @@ pub(crate) struct Worker<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Spun {
     now: u64,
-    /// When the longest gap began, in which something else ran.
+    /// Begin of the longest gap, in which something else ran.
     gap: u64,
 }
 
@@ -290,7 +291,7 @@ struct Chunk {
     end: u64,
     /// CPU time that passed in it.
     ran: i128,
-    /// When the longest gap began.
+    /// Begin of the longest gap.
     gap: u64,
 }
 

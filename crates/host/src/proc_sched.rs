@@ -34,7 +34,7 @@ pub struct TaskSched {
     pub involuntary_switches: u64,
 }
 
-/// Why there is no [`TaskSched`].
+/// Reason for which there is no [`TaskSched`].
 #[derive(Debug)]
 pub enum ProcSchedError {
     /// The file cannot be opened or read.

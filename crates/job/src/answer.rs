@@ -46,7 +46,7 @@ pub fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
     }
     hash
 }
-/// Where a hash starts.
+/// Start value of a hash.
 pub const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Writes an answer.
@@ -89,7 +89,7 @@ pub struct Answer<'a> {
     pub sections: Vec<(String, &'a [u8])>,
 }
 
-/// Why bytes are no answer.
+/// Reason for which bytes are no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerError {
     /// Byte from which on it is not understood.

@@ -54,8 +54,8 @@ pub struct Job {
     /// CPU on which the first task is created; the rest are created from there by the
     /// kernel's own placement.
     pub first_cpu: u32,
-    /// Before the workload, visit each CPU in turn for this long in all (ns of the guest's
-    /// clock) to let the boot's utilisation estimates decay. 0: not at all.
+    /// Time before the workload for which the CPUs are visited in turn, in all (ns of the guest's
+    /// clock), so that the boot's utilisation estimates decay. 0: not at all.
     pub settle_ns: u64,
     /// Trace buffer for each CPU, in KiB.
     pub buffer_kb: u32,
@@ -96,7 +96,7 @@ pub struct Job {
     pub hotplug: Vec<Hotplug>,
 }
 
-/// How many there are of what tasks share.
+/// Numbers of the objects that tasks share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
     /// Mutexes.
@@ -194,7 +194,7 @@ fn policy_text(policy: &Policy) -> String {
     }
 }
 
-/// Why a text is no job.
+/// Reason for which a text is no job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobError {
     /// Line, from 1.

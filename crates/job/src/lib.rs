@@ -13,7 +13,7 @@ pub use name::Name;
 use mark::Stage;
 use risetime_kernel::units::{CpuId, Instant, Span, Util};
 
-/// So often a task may be forked in a run (rt-app's own limit).
+/// Largest number of times that a task may be forked in a run (rt-app's own limit).
 pub const MAX_FORKS: u32 = 1024;
 
 /// One thread. `A`: what may change at its creation and with each phase.
@@ -24,7 +24,7 @@ pub struct Task<A> {
     pub comm: String,
     /// Created this long after the workload starts.
     pub delay: Span,
-    /// How often the list of phases is run.
+    /// Number of times that the list of phases is run.
     pub repeat: Repeat,
     /// The phases in order; at least one.
     pub phases: Vec<Phase<A>>,
@@ -59,7 +59,7 @@ pub enum Policy {
     },
     /// SCHED_BATCH: fair, but its wakeup never preempts.
     Batch {
-        /// As for [`Policy::Other`].
+        /// Slice as for [`Policy::Other`].
         slice: Option<Span>,
     },
     /// SCHED_IDLE: fair, with the smallest weight there is.
@@ -76,21 +76,21 @@ pub enum Policy {
     },
     /// SCHED_HIGH: a fair class between SCHED_OTHER and the real-time ones, which no stock kernel has.
     High {
-        /// As of SCHED_OTHER.
+        /// Slice as of SCHED_OTHER.
         slice: Option<Span>,
     },
     /// SCHED_OVERCOMMIT: shares of a CPU that may come to more than there is; no stock kernel has it.
     Overcommit {
         /// Running time that the task asks for in each period.
         runtime: Span,
-        /// How often.
+        /// Period.
         period: Span,
     },
     /// SCHED_DEADLINE; runtime ≤ deadline ≤ period.
     Deadline {
         /// Time that it may run in each period.
         runtime: Span,
-        /// From an activation.
+        /// Relative deadline, from an activation.
         deadline: Span,
         /// Shortest time between two activations.
         period: Span,
@@ -153,7 +153,7 @@ impl std::fmt::Display for Policy {
 pub struct Phase<A> {
     /// The phase's key in the file; the task's own body is a single phase with the task's name.
     pub name: Name,
-    /// How often its events are run.
+    /// Number of times that the phase's events are run.
     pub repeat: Repeat,
     /// The events in order; at least one.
     pub events: Vec<Event>,
@@ -161,12 +161,12 @@ pub struct Phase<A> {
     pub attr: A,
 }
 
-/// How often.
+/// Number of repetitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repeat {
     /// Repeats that many times; 0 is rejected by the parser.
     Times(u32),
-    /// For ever (`"loop": -1`).
+    /// Endless repetition (`"loop": -1`).
     #[default]
     Forever,
 }
@@ -180,9 +180,9 @@ pub enum Event {
     /// Work of a kind that is not the plain one of [`Event::Run`], by its number: as much as the
     /// kind does in this time on the machine's fastest CPU for it at its highest frequency.
     RunOf {
-        /// How much.
+        /// Amount of work, as time on the machine's fastest CPU for it.
         work: Span,
-        /// Of which kind.
+        /// Number of the kind.
         kind: u32,
     },
     /// Run until this much wall-clock time has passed since the event began (`runtime`).
@@ -213,9 +213,9 @@ pub enum Event {
     Unlock(u32),
     /// Unlock the mutex, wait for a signal, and lock it again.
     Wait {
-        /// By its number.
+        /// Number of the condition.
         cond: u32,
-        /// By its number.
+        /// Number of the mutex.
         mutex: u32,
     },
     /// Wake who has waited longest; without effect if nobody waits.
@@ -251,7 +251,7 @@ pub struct Expiry {
     pub due: Instant,
     /// The reference from now on.
     pub release: Instant,
-    /// When to wake; `None`: it is past, and the task goes on at once.
+    /// Time to wake; `None`: it is past, and the task goes on at once.
     pub sleeps: Option<Instant>,
 }
 
@@ -358,7 +358,7 @@ pub struct TaskGroup {
     /// SCHED_FIFO and SCHED_RR tasks have of each CPU, with those of groups below it. `None` ("max"): they are under the
     /// nearest group above that says it, else as if there were no groups. 0: it may have none.
     pub rt_runtime: Option<Span>,
-    /// In each such time.
+    /// Period of `rt_runtime`.
     pub rt_period: Span,
 }
 
@@ -388,9 +388,9 @@ impl TaskGroup {
 /// A CPU goes offline or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
-    /// So long after the workload starts.
+    /// Time after the workload's start.
     pub at: Span,
-    /// Not 0.
+    /// CPU that comes or goes; not 0.
     pub cpu: CpuId,
     /// Whether it comes (or goes).
     pub online: bool,

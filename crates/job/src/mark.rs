@@ -20,7 +20,7 @@
 use crate::{Event, Expiry, Task, Timer};
 use risetime_kernel::units::{Instant, Span};
 
-/// Where a task stands in its jobs.
+/// A mark: where a task stands in its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobMark {
     /// A job begins. `release`: when it could have; `None`: now.
@@ -37,9 +37,9 @@ pub enum JobMark {
     Gives,
     /// The program has come to a timer: the job under way is done.
     Timer {
-        /// When that was due.
+        /// Time at which the timer was due.
         due: Instant,
-        /// When the next one is released.
+        /// Time at which the next job is released.
         release: Instant,
         /// The timer's period.
         period: Span,
@@ -193,7 +193,7 @@ pub struct Marks {
     /// Mark of the job that the task goes on with, once it continues.
     upcoming: Option<JobMark>,
     worked: bool,
-    /// In the order in which they came; whoever runs the program takes them.
+    /// Marks in the order in which they came; the program's owner takes them.
     marks: Vec<JobMark>,
 }
 

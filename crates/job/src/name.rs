@@ -75,7 +75,7 @@ impl PartialEq<&str> for Name {
     }
 }
 
-/// As its text, quoted.
+/// The text, quoted.
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -102,7 +102,7 @@ impl Profile {
 pub enum Hint {
     /// More work is ahead.
     LoadUp,
-    /// Less.
+    /// Less work is ahead.
     LoadDown,
     /// Work begins whose amount nobody knows.
     LoadReset,
@@ -117,7 +117,7 @@ struct Vote {
     until: Instant,
 }
 
-/// Which wish; each has one place.
+/// Place of the default vote; each wish has a place of its own.
 const DEFAULT: usize = 0;
 const UP: usize = 1;
 const RESET: usize = 2;
@@ -133,7 +133,7 @@ pub struct Session {
     /// `pidControlVariable`.
     variable: i64,
     votes: [Vote; 4],
-    /// Of the last report, or the beginning.
+    /// Time of the last report, or of the session's beginning.
     updated: Instant,
 }
 

@@ -65,7 +65,7 @@ pub const fn tick_usec(hz: u32) -> u64 {
     (1_000_000 + hz / 2) / hz
 }
 
-/// Which margin a CPU keeps before a task or a CPU counts as too big for it.
+/// Margin that a CPU keeps before a task or a CPU counts as too big for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Margin {
     /// Mainline: 80 % of what the CPU has to give ([`crate::fits::fits_capacity`]).

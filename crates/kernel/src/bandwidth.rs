@@ -22,7 +22,7 @@ use crate::units::Span;
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
 /// Slack is not given out so close to the end of a period (`min_bandwidth_expiration`).
 pub const MIN_BANDWIDTH_EXPIRATION: Span = Span(2_000_000);
-/// How long slack gathers before it is given out (`cfs_bandwidth_slack_period`).
+/// Time for which slack gathers before it is given out (`cfs_bandwidth_slack_period`).
 pub const CFS_BANDWIDTH_SLACK_PERIOD: Span = Span(5_000_000);
 
 /// A group's pool of running time (`struct cfs_bandwidth`).
@@ -31,7 +31,7 @@ pub struct CfsBandwidth {
     quota: u64,
     burst: u64,
     runtime: u64,
-    /// Nobody has asked since the last refill.
+    /// True if no CPU has asked since the last refill.
     idle: bool,
 }
 

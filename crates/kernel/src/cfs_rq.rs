@@ -24,7 +24,7 @@ pub fn is_cfs(rev: KernelRev) -> bool {
 /// The lengths of time that either form depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// From 6.6.
+    /// Tunables of EEVDF, from 6.6.
     pub eevdf: eevdf::Tunables,
     /// Tunables of CFS, before 6.6.
     pub cfs: cfs::Tunables,
@@ -46,9 +46,9 @@ impl Tunables {
 /// The fair runqueue of one CPU, or of one group on it (`struct cfs_rq`).
 #[derive(Clone, Debug)]
 pub enum CfsRq {
-    /// Up to 6.5.
+    /// CFS's queue, up to 6.5.
     Cfs(cfs::CfsRq),
-    /// From 6.6.
+    /// EEVDF's queue, from 6.6.
     Eevdf(eevdf::CfsRq),
 }
 

@@ -1,4 +1,5 @@
-//! How much of a CPU is used, by the fair class and by all classes together, and what is left.
+//! Utilisation of a CPU, by the fair class and by all classes together, and the capacity that is
+//! left.
 //!
 //! ```text
 //!  cpu_util           = min(max(util_avg, [runnable_avg,] util_est), capacity)      fair class
@@ -226,9 +227,9 @@ pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> Ef
 /// What [`effective_cpu_util_pre_6_8`] is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuUtilType {
-    /// To choose a frequency: clamped, deadline by bandwidth.
+    /// Util by which a frequency is chosen: clamped, deadline by bandwidth.
     Frequency,
-    /// To estimate energy: unclamped, deadline by util.
+    /// Util by which energy is estimated: unclamped, deadline by util.
     Energy,
 }
 

@@ -73,14 +73,14 @@ pub struct CpuDbs {
 pub struct Sample {
     /// The load, %.
     pub load: u32,
-    /// Without a load from before (`max_sample_load`).
+    /// Load without one from before (`max_sample_load`).
     pub sample_load: u32,
     /// `idle_periods`: how many sampling periods all CPUs have slept through; `u32::MAX`: one has not slept.
     pub idle_periods: u32,
 }
 
 impl Sample {
-    /// Of no CPU yet.
+    /// Sample of no CPU yet.
     pub const NONE: Sample = Sample { load: 0, sample_load: 0, idle_periods: u32::MAX };
 
     /// Merges the sample with that of another CPU of the policy: the largest loads, the fewest idle

@@ -281,7 +281,7 @@ pub enum DlId {
 /// The deadline runqueue of one CPU (`struct dl_rq`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DlRq {
-    /// By deadline, first come first served among equals; the current one stays in it.
+    /// Queue by deadline, first come first served among equals; the current one stays in it.
     queue: Vec<(Instant, DlId)>,
     tasks: usize,
     /// `running_bw`: of what is active.

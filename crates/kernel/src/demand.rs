@@ -19,7 +19,7 @@ use crate::deadline::BW_SHIFT;
 use crate::supply::FpTask;
 use crate::units::Span;
 
-/// So many steps are taken.
+/// Largest number of steps that are taken.
 const MOST: u32 = 100_000;
 
 /// The time that `work` takes at `speed` (not 0). Rounding: up.

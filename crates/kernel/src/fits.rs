@@ -30,7 +30,7 @@ pub const fn capacity_greater(a: Capacity, b: Capacity) -> bool {
     a.0.wrapping_mul(1024) > b.0.wrapping_mul(1078)
 }
 
-/// How something fits on a CPU (the kernel's 1, 0 and -1).
+/// Verdict on how something fits on a CPU (the kernel's 1, 0 and -1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The task fits.
@@ -48,8 +48,8 @@ pub struct CpuCapacities {
     pub capacity_of: Capacity,
     /// The capacity at the highest OPP: `arch_scale_cpu_capacity()`.
     pub original: Capacity,
-    /// Less hardware and cpufreq pressure: `get_actual_cpu_capacity()`; before 6.10 the original
-    /// less thermal pressure.
+    /// Capacity less hardware and cpufreq pressure: `get_actual_cpu_capacity()`; before 6.10 the
+    /// original less thermal pressure.
     pub actual: Capacity,
 }
 

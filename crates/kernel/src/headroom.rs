@@ -40,7 +40,7 @@ pub const fn map_util_perf_percent(util: Util, percent: u64) -> Util {
     Util(util.0.wrapping_add(util.0.wrapping_mul(percent) / 100))
 }
 
-/// How much a CPU is given to grow into.
+/// Room that a CPU is given to grow into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// Mainline's.
@@ -56,7 +56,7 @@ pub enum Growth {
 pub struct Headroom<'a> {
     /// PELT's decay.
     pub decay: &'a Decay,
-    /// How much there is unless the other two say otherwise.
+    /// Room unless the other two say otherwise.
     pub growth: Growth,
     /// The runqueue's `waiting_avg`; `None`: it does not count.
     pub waiting_avg: Option<Util>,

@@ -103,7 +103,7 @@ pub enum Look {
     NotYetLower,
     /// The frequency that the CPU has, or has already asked for.
     Already,
-    /// Another frequency: `target_freq`.
+    /// Other frequency to ask for: `target_freq`.
     Target,
     /// A frequency because of `go_hispeed_load` or a boost.
     Hispeed,

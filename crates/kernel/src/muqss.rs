@@ -84,7 +84,7 @@ impl Tunables {
 pub struct Entity {
     /// The rest of the task's slice, in 1024 ns; below 0: it ran longer.
     pub time_slice: i64,
-    /// By when it should have run, in niffies.
+    /// Virtual deadline, in niffies.
     pub deadline: u64,
     /// The task's place in the skip list while it waits.
     pub node: Option<u32>,
@@ -195,7 +195,7 @@ impl LoadAvg {
     }
 }
 
-/// How many levels a skip list has at most.
+/// Largest number of levels of a skip list.
 const LEVELS: usize = 8;
 /// The place before the first and behind the last one.
 const HEAD: u32 = 0;
@@ -216,7 +216,7 @@ pub struct SkipList {
 struct Node {
     key: u64,
     task: TaskId,
-    /// How many levels it is on.
+    /// Number of levels that the node is on.
     levels: usize,
     next: [u32; LEVELS],
     prev: [u32; LEVELS],

@@ -26,7 +26,7 @@ pub struct FreqTableEntry {
     pub inefficient: bool,
 }
 
-/// Which OPP stands for a target between two.
+/// Choice of the OPP for a target between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// The lowest at or above it (`CPUFREQ_RELATION_L`).

@@ -33,9 +33,9 @@ use alloc::vec::Vec;
 const UNIT: u64 = 1 << 32;
 /// A speed of 1: capacity 1024 at the top frequency.
 pub const FULL_SPEED: u64 = 1 << 20;
-/// Nobody is stopped for less, in ns; it is paid back.
+/// Overrun, in ns, for which no task is stopped; it is paid back.
 const SLACK: u64 = 1000;
-/// How often those below have their part, if nothing else is said.
+/// Period of the part of the classes below, if no other is given.
 const BELOW_PERIOD: Span = Span(20_000_000);
 
 /// What a task asks for: `runtime` in each `period`, in time of a CPU of capacity 1024 at its top frequency.
@@ -139,7 +139,7 @@ pub enum Turn {
 /// What the CPU did, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gave {
-    /// In this turn it ran for `ran` ns, and did what a CPU of full speed does in `done`.
+    /// The CPU ran for `ran` ns in this turn, and did what a CPU of full speed does in `done`.
     Turn(Turn, u64),
     /// The CPU idled, or ran classes below in time that no task of the class wanted.
     Spare(u64),
@@ -157,7 +157,7 @@ pub struct Overcommit {
     clock: u64,
     /// Real time, less what is forgotten.
     real: u64,
-    /// Of the last division.
+    /// Rest of the last division.
     rest: u64,
     /// U, with those below.
     total: u64,

@@ -48,9 +48,9 @@ pub struct Decay {
     yn_inv: [u32; MAX_HALF_LIFE as usize],
     /// `sched_pelt_lshift` of the response-time series: a unit is 1024 ns >> this.
     lshift: u32,
-    /// Before 4.12: what is less than a unit at an update is lost.
+    /// True before 4.12: what is less than a unit at an update is lost.
     loses_rest: bool,
-    /// Before 4.13: a sum is divided by what a whole period would hold.
+    /// True before 4.13: a sum is divided by what a whole period would hold.
     whole_divider: bool,
 }
 
@@ -207,7 +207,7 @@ const fn converged_max(y_inv: u32) -> u32 {
 /// For a task `load_sum` carries no weight; for a `cfs_rq` all its entities' weights are in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedAvg {
-    /// Up to when the sums are current, in the clock this signal uses.
+    /// Time up to which the sums are current, in the clock this signal uses.
     pub last_update_time: ClockPelt,
     /// Decayed runnable time (× weight on a `cfs_rq`), in units of 1024 ns.
     pub load_sum: u64,
@@ -228,9 +228,9 @@ pub struct SchedAvg {
 /// What an update goes by.
 #[derive(Clone, Copy)]
 pub struct Pelt<'a> {
-    /// How time fades.
+    /// Decay of time that is past.
     pub decay: &'a Decay,
-    /// By what a contribution is scaled; `None`: by nothing, since the clock is.
+    /// Scale of a contribution; `None`: none, since the clock is scaled.
     pub scale: Option<Scale>,
 }
 

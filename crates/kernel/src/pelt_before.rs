@@ -26,7 +26,7 @@
 use crate::pelt::{Decay, SchedAvg, age_sums, cap_scale, elapsed_units};
 use crate::units::{Capacity, ClockPelt};
 
-/// By what a contribution is scaled.
+/// Factors by which a contribution is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// `arch_scale_freq_capacity`.

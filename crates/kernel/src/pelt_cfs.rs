@@ -1,4 +1,5 @@
-//! How entities join, leave and change a runqueue's PELT sums, and how that reaches the group.
+//! PELT sums of runqueues: how entities join, leave and change them, and how that reaches the
+//! group.
 //!
 //! ```text
 //!  cfs_rq.util_avg = Σ se.util_avg          over queued and blocked entities alike
@@ -35,7 +36,7 @@ pub struct CfsRqAvg {
 /// Averages of entities that left a runqueue without its lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// How many left.
+    /// Number of entities that left.
     pub nr: u32,
     /// Sum of the removed tasks' `load_avg`.
     pub load_avg: u64,

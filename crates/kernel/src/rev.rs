@@ -1,4 +1,4 @@
-//! Which kernel's arithmetic and behaviour is meant.
+//! Kernel release whose arithmetic and behaviour is meant.
 //!
 //! One ordering of mainline releases. Code asks `rev >= KernelRev::V6_12`, and where an older
 //! kernel did something else, the older form stands beside the newer one with a suffix that
@@ -99,7 +99,7 @@ impl KernelRev {
     }
 }
 
-/// As one number: what asks for a release asks often, and two comparisons cost more than one.
+/// Compared as one number: releases are asked for often, and two comparisons cost more than one.
 impl Ord for KernelRev {
     #[inline]
     fn cmp(&self, other: &KernelRev) -> core::cmp::Ordering {

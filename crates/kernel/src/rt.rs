@@ -29,9 +29,9 @@ pub type RtPriority = u8;
 /// What real-time and deadline tasks may have of each CPU (`sched_rt_period_us`, `sched_rt_runtime_us`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtBandwidth {
-    /// How often the runtime comes back.
+    /// Period after which the runtime comes back.
     pub period: Span,
-    /// At most the period. `None`: no limit (`RUNTIME_INF`, -1).
+    /// Runtime in each period, at most the period. `None`: no limit (`RUNTIME_INF`, -1).
     pub runtime: Option<Span>,
 }
 
@@ -68,7 +68,7 @@ pub fn rt_task_fits_capacity(min: Util, max: Util, capacity: Capacity) -> bool {
     capacity.0 >= min.min(max).0
 }
 
-/// Where a CPU stands among the targets of RT tasks (`cpupri`): the lowest is the best.
+/// Rank of a CPU among the targets of RT tasks (`cpupri`): the lowest is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuPri {
     /// Fair tasks or none.
@@ -127,7 +127,7 @@ impl RtQueue {
     }
 }
 
-/// How much of the RT runtime a CPU has used, before 6.12 (`rt_time`, `rt_throttled`).
+/// Use of the RT runtime by a CPU, before 6.12 (`rt_time`, `rt_throttled`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtThrottle {
     /// `rt_time`, in ns.

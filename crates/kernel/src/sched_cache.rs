@@ -15,7 +15,8 @@ use crate::fits::fits_capacity;
 use crate::units::{Capacity, Util};
 use crate::weight::NICE_0_LOAD;
 
-/// How much it takes to gather tasks, and to leave them alone (`/sys/kernel/debug/sched/llc_balancing`).
+/// Tunables of what it takes to gather tasks, and to leave them alone
+/// (`/sys/kernel/debug/sched/llc_balancing`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
     /// `aggr_tolerance`: 0 = nobody is gathered, 1 = as many threads as an LLC has CPUs, to 100 = any number.
@@ -129,7 +130,7 @@ pub enum LlcMig {
 /// Time that fair tasks ran on a CPU (`rq->cpu_runtime`, `cpu_epoch`, `cpu_epoch_next`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuEpoch {
-    /// In ns, halved each epoch.
+    /// Running time in ns, halved each epoch.
     pub runtime: u64,
     /// Number of the epoch.
     pub epoch: u64,
@@ -140,9 +141,9 @@ pub struct CpuEpoch {
 /// Time that threads of a process ran on a CPU (`struct sched_cache_time`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheTime {
-    /// In ns, halved each epoch.
+    /// Running time in ns, halved each epoch.
     pub runtime: u64,
-    /// Up to which epoch.
+    /// Epoch up to which it is halved.
     pub epoch: u64,
 }
 

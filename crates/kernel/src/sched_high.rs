@@ -22,7 +22,7 @@ use crate::units::Span;
 /// The account of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HighAccount {
-    /// In %, from 1 to 99.
+    /// Share in %, from 1 to 99.
     share: u32,
     turn: Span,
     /// Hundredths of ns of the fair class.

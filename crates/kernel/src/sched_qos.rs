@@ -25,7 +25,7 @@ impl SchedQosType {
         &[("rampup_multiplier", SchedQosType::RampupMultiplier)];
 }
 
-/// Why a hint is refused (`-EINVAL`).
+/// Reason for which a hint is refused (`-EINVAL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QosError {
     /// This type takes no cookie but 0.
@@ -39,9 +39,9 @@ pub enum QosError {
 pub struct SchedQosHint {
     /// Kind of the hint.
     pub kind: SchedQosType,
-    /// How much.
+    /// Value of the hint.
     pub value: i64,
-    /// For whom; 0: for all.
+    /// Cookie of the tasks that the hint is for; 0: for all.
     pub cookie: u32,
 }
 

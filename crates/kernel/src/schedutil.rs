@@ -108,7 +108,7 @@ pub fn cpufreq_policy_transition_delay_us(
     transition_latency_ns: u32,
     transition_delay_us: u32,
 ) -> u32 {
-    /// Also `LATENCY_MULTIPLIER`.
+    /// Default delay, in µs; `LATENCY_MULTIPLIER`, too.
     const DEFAULT_US: u32 = 1000;
     if transition_delay_us != 0 {
         return transition_delay_us;

@@ -25,20 +25,20 @@ pub struct Supply {
     pub period: Span,
     /// Θ, at most the period.
     pub budget: Span,
-    /// So much later than that at most.
+    /// Delay of the supply beyond that of a periodic server, at most.
     pub late: Span,
-    /// So much less than that in all.
+    /// Loss of supply in all, beyond that, at most.
     pub lost: Span,
 }
 
 /// A task that comes at least a period apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FpTask {
-    /// How long a job takes.
+    /// Running time of a job.
     pub runtime: Span,
-    /// Not 0.
+    /// Period; not 0.
     pub period: Span,
-    /// From when a job comes; at most the period.
+    /// Relative deadline, from when a job comes; at most the period.
     pub deadline: Span,
 }
 

@@ -24,7 +24,7 @@ pub const UCLAMP_BUCKETS_DEFAULT: usize = 5;
 /// No limit.
 const NONE_MAX: Util = Util(1024);
 
-/// Which of the two clamps.
+/// Choice between the two clamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UclampId {
     /// `UCLAMP_MIN`: at least.
@@ -41,9 +41,9 @@ impl UclampId {
 /// A pair of clamp values, 0..1024: requested, effective, or a group's or the system's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uclamp {
-    /// At least this much performance.
+    /// Performance at least, of 1024.
     pub min: Util,
-    /// At most this much.
+    /// Performance at most, of 1024.
     pub max: Util,
 }
 
@@ -135,7 +135,7 @@ impl UclampTask {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
-    /// At most 1024; the kernel has 11 bits for it.
+    /// Largest clamp value in the bucket, at most 1024; the kernel has 11 bits for it.
     value: u32,
     tasks: u32,
 }

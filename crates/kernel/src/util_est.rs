@@ -108,7 +108,7 @@ pub fn util_est_update(
 /// What [`util_est_update_running`] asks about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// How long it ran at its last accounting (`se.delta_exec`), in ns.
+    /// Running time at the last accounting (`se.delta_exec`), in ns.
     pub delta_exec: u64,
     /// The task's `rampup_multiplier`; 1 without sched-qos.
     pub rampup_multiplier: u32,

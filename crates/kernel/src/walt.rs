@@ -71,7 +71,7 @@ pub struct Walt {
 /// A task's `ravg`; times in ns of the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ravg {
-    /// Up to when its time is accounted for; `None`: it has not started.
+    /// Time up to which the task is accounted for; `None`: it has not started.
     pub mark_start: Option<Instant>,
     /// The task's demand in the window under way.
     pub sum: u64,
@@ -88,7 +88,7 @@ pub struct Ravg {
 /// A runqueue's windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaltRq {
-    /// When the window under way began.
+    /// Begin of the window under way.
     pub window_start: Instant,
     /// Busy time in it.
     pub curr_runnable_sum: u64,
@@ -123,9 +123,10 @@ impl Update {
 struct Span {
     /// Windows that began and ended meanwhile.
     full: u64,
-    /// From `mark_start` to the end of its window.
+    /// Time from `mark_start` to the end of its window, in ns.
     before: u64,
-    /// From the beginning of the window under way (or from `mark_start`, if that is later).
+    /// Time from the beginning of the window under way (or from `mark_start`, if that is later), in
+    /// ns.
     after: u64,
     /// A window has begun meanwhile.
     new_window: bool,

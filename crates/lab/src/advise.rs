@@ -29,11 +29,11 @@ use risetime_model::{Experiment, InputError};
 use risetime_sim::Simulator;
 use risetime_trace::{Backend, RunError};
 
-/// So many options at most are run from all phases.
+/// Number of options at most that are run from all phases.
 const LAST: usize = 8;
 /// The most candidates of the middle round.
 const MIDDLE: usize = 24;
-/// Of the best so many are combined, two at a time.
+/// Number of the best that are combined, two at a time.
 const PAIRED: usize = 5;
 /// The least simulations that are of any use.
 pub const MIN_BUDGET: u32 = 60;
@@ -45,11 +45,11 @@ pub struct Wanted {
     pub request: Request,
     /// The figure that is to become better; `None`: see [`advise`].
     pub metric: Option<String>,
-    /// Of this task or job, where `metric` does not say.
+    /// Task or job that the figure is of, where `metric` does not say.
     pub task: Option<String>,
     /// Start phases of the last round.
     pub phases: u32,
-    /// At most so many simulations.
+    /// Number of simulations at most.
     pub budget: u32,
 }
 
@@ -222,8 +222,8 @@ fn pairs(best: &[Steps]) -> Vec<Steps> {
     places.into_iter().filter(apart).map(pair).collect()
 }
 
-/// How many candidates each round has: a third of the budget for the last one, a third for the one before, the rest for
-/// the first. Each also runs the baseline.
+/// Number of candidates of each round: a third of the budget for the last one, a third for the one
+/// before, the rest for the first. Each also runs the baseline.
 #[derive(Debug, PartialEq)]
 struct Plan {
     /// Candidates and phases.

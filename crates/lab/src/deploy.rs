@@ -35,7 +35,7 @@ pub struct Asked {
     pub set: Vec<(String, Value)>,
     /// What runs the tasks that are to be guaranteed, the preferred one first.
     pub schedulers: Vec<Scheduler>,
-    /// Which of the CPUs on which a task fits.
+    /// Choice among the CPUs on which a task fits.
     pub fit: Fit,
     /// Tasks are taken to need so much more than they declare, in %.
     pub margin_percent: u64,
@@ -45,7 +45,7 @@ pub struct Asked {
     pub housekeeping: Vec<CpuId>,
     /// Measurements of interference.
     pub interference: Vec<Measured>,
-    /// For what is drawn.
+    /// Seed of what is drawn.
     pub seed: u64,
 }
 
@@ -384,14 +384,14 @@ fn add(all: &mut Trial, one: Trial) {
     all.late.extend(new);
 }
 
-/// How a plan is tried once.
+/// Setup of one trial of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     /// Beside whom.
     pub company: Company,
-    /// Which start phase; 0: first jobs come together.
+    /// Start phase; 0: first jobs come together.
     pub phase: u64,
-    /// How long from the first jobs on.
+    /// Length from the first jobs on.
     pub length: Span,
 }
 

@@ -1,5 +1,5 @@
-//! Why a burst was slow: the same experiment without each of its causes, and without every set
-//! of them.
+//! Explanations of why a burst was slow: the same experiment without each of its causes, and
+//! without every set of them.
 //!
 //! ```text
 //! k causes that can act in the experiment ── 2^k simulations, on all cores ──> debt(S)
@@ -31,9 +31,9 @@ pub struct Why<'a> {
     /// The task, without its number the first of its instances, or of [`Why::over`] a job's name; `None`: the workload's
     /// first task.
     pub task: Option<&'a str>,
-    /// Which activations or jobs; `None`: the reported burst.
+    /// Choice of activations or jobs; `None`: the reported burst.
     pub over: Option<Over>,
-    /// How much time may be simulated; what each cause alone saves is looked at whatever it takes.
+    /// Time that may be simulated; what each cause alone saves is looked at whatever it takes.
     pub budget: Span,
 }
 
@@ -115,7 +115,7 @@ struct Question<'a> {
     task: TaskId,
     comm: String,
     burst: Burst,
-    /// Where it lies in the task's program.
+    /// Stretch of the task's program in which the burst lies.
     stretch: Stretch,
     causes: Vec<Cause>,
     /// Causes that only save time (a lower clamp), with what the absence of each alone saves.
@@ -124,7 +124,7 @@ struct Question<'a> {
     job: Option<String>,
     /// The name that was asked for, if the task is the first of several with it.
     instances_of: Option<String>,
-    /// Which activations or jobs, ascending, if it is not about the burst.
+    /// Activations or jobs that are explained, ascending; `None`: the burst is.
     pieces: Option<Vec<Piece>>,
 }
 
@@ -203,7 +203,8 @@ impl<'a> Question<'a> {
     /// something (a lower clamp): it is no limit, and without it others would get shares of what it saves. `helps` has what
     /// its absence saves, which is less than nothing.
     fn look_at_each(&mut self, progress: &mut impl FnMut(usize, usize)) -> Result<(), RunError> {
-        /// Of what is shared out: less than what may stay unexplained.
+        /// Share of what is shared out below which a cause is not worth telling: less than what may
+        /// stay unexplained.
         const WORTH_TELLING: f64 = 0.004;
         /// Differences up to this, in ms, are none.
         const NONE: f64 = 0.001;

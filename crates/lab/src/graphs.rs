@@ -38,7 +38,7 @@ pub struct Graphs {
     pub real_time_first: Option<bool>,
     /// The kernel: `NAME[+key=value…]`.
     pub policy: String,
-    /// How long it may take in all.
+    /// Time that it may take in all.
     pub within: Duration,
 }
 
@@ -46,7 +46,7 @@ pub struct Graphs {
 pub struct Answer {
     /// The best deployment, and of which program it is.
     pub found: Option<(usize, Found)>,
-    /// How the search ended.
+    /// Ending of the search.
     pub ended: Ended,
     /// Linear programs that it took.
     pub programs: Option<Rounds>,
@@ -58,7 +58,7 @@ pub struct Optimised {
     pub problem: Problem,
     /// The deployment found.
     pub found: Option<Found>,
-    /// How the search for it ended.
+    /// Ending of the search for it.
     pub ended: Ended,
     /// Linear programs that it took.
     pub programs: Option<Rounds>,
@@ -70,7 +70,7 @@ pub struct Optimised {
 
 /// Factors that are tried one after the other unless one is asked for.
 const FACTORS: [u64; 7] = [105, 110, 115, 120, 130, 140, 150];
-/// Of the time, in %, so much is for the search; the rest is for the runs.
+/// Part of the time, in %, that is for the search; the rest is for the runs.
 const SEARCH: u32 = 50;
 /// A search takes a core of an ordinary machine about so many of its steps in each second.
 const STEPS_A_SECOND: u64 = 500_000_000;

@@ -51,7 +51,7 @@ pub struct Kernel<'b> {
     pub name: String,
     /// Generation of the kernel.
     pub rev: KernelRev,
-    /// How it was built.
+    /// Build options of the kernel.
     pub build: Build,
     /// The booted kernel; `None`: only simulated.
     pub backend: Option<&'b (dyn Backend + Sync)>,

@@ -18,10 +18,10 @@ use risetime_trace::{Backend, RunError};
 /// The metrics of a run, and whether each is a lower bound.
 type Figures = Vec<(Option<f64>, Unit, bool)>;
 
-/// Where runs start.
+/// Start states of runs.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// How many start phases, k · 7.618 ticks apart.
+    /// Number of start phases, k · 7.618 ticks apart.
     pub phases: u32,
     /// The first task's util at its start, each with every phase; empty: what it is.
     pub start_utils: Vec<u64>,

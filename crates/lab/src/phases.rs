@@ -123,7 +123,9 @@ pub fn run_each<L: Lists>(
     };
     match backend.kind().is_simulated() {
         true => parallel(experiments.len(), |done| progress(done as u32), one),
-        false => (0..experiments.len()).map(|i| one(i).inspect(|_| progress(i as u32 + 1))).collect(),
+        false => {
+            (0..experiments.len()).map(|i| one(i).inspect(|_| progress(i as u32 + 1))).collect()
+        }
     }
 }
 

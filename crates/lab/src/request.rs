@@ -31,7 +31,8 @@ pub struct Request {
     pub set: Vec<(String, Value)>,
     /// Length of the run; `None`: the workload's own, else [`DEFAULT_SECONDS`].
     pub seconds: Option<f64>,
-    /// So many ms of the workload's start are left out of what is counted of jobs, activations and wakeups.
+    /// Length of the workload's start, in ms, that is left out of what is counted of jobs,
+    /// activations and wakeups.
     pub skip_ms: Option<u64>,
     /// The workload starts this much later.
     pub phase: Span,
@@ -302,5 +303,5 @@ pub fn rehearse(request: &Request) -> Result<(), RunError> {
     Simulator.run(&e, &mut ()).map(|_| ())
 }
 
-/// How much of a run [`rehearse`] looks at.
+/// Length of a run that [`rehearse`] looks at.
 const REHEARSED: Span = Span::from_ms(60_000);

@@ -108,7 +108,11 @@ fn older_kernels_run_from_the_start_that_they_tell() {
             let header = read_kept(&recorded.path(Span(0))).expect("kept");
             let header = header.header().expect("it has one");
             let cpus = header.machine.platform.cpus().count();
-            assert_eq!((header.image.idle.len(), header.image.balance.len()), (cpus, cpus), "{rev}, {name}");
+            assert_eq!(
+                (header.image.idle.len(), header.image.balance.len()),
+                (cpus, cpus),
+                "{rev}, {name}"
+            );
             let mut case = wide_named(name, Can::of(rev, false)).expect("drawn");
             case.settings.push_str("+noise=vm");
             let found = against(&recorded, &case.experiment(Some(rev)).expect("valid"), 3);

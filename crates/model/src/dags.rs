@@ -74,7 +74,8 @@ pub struct Device {
     pub idle: MicroWatts,
     /// What a request takes of a CPU of capacity 1024 at its highest frequency, at most, in µs.
     pub helper_us: u64,
-    /// How long it takes to load a function, where it does more than one, at most, in µs. Devices are loaded one after the other.
+    /// Time that it takes to load a function at most, where the device has more than one, in µs.
+    /// Devices are loaded one after the other.
     pub reprogram_us: u64,
 }
 
@@ -83,11 +84,11 @@ pub struct Device {
 pub struct Dag {
     /// Name of the graph.
     pub name: String,
-    /// Where the file says so.
+    /// Place in the file.
     pub at: String,
     /// Shortest time between two activations, in µs.
     pub period_us: u64,
-    /// From an activation to the end of the last node, in µs; at most the period.
+    /// Deadline from an activation to the end of the last node, in µs; at most the period.
     pub deadline_us: u64,
     /// The graph's nodes, in the order of the file.
     pub nodes: Vec<Node>,
@@ -98,11 +99,12 @@ pub struct Dag {
 pub struct Node {
     /// Name of the node, unique in the file.
     pub name: String,
-    /// Where the file says so.
+    /// Place in the file.
     pub at: String,
-    /// At most, in µs of a CPU of capacity 1024 at its highest frequency.
+    /// Running time at most, in µs of a CPU of capacity 1024 at its highest frequency.
     pub runtime_us: u64,
-    /// At most, in µs of the CPUs of that one's domain at their highest frequency, and where the file says so.
+    /// Running time at most on single CPUs, in µs of the CPUs of that one's domain at their highest
+    /// frequency, with the place in the file.
     pub on: Vec<(CpuId, u64, String)>,
     /// Places in [`Dag::nodes`] of those that must be done before it begins; ascending, each once.
     pub after: Vec<usize>,
@@ -115,7 +117,7 @@ pub struct Node {
 pub struct Accelerated {
     /// Place in [`Dags::devices`].
     pub device: usize,
-    /// At most, in µs, with all that a request takes.
+    /// Time at most, in µs, with all that a request takes.
     pub runtime_us: u64,
     /// Taken while it runs, more than [`Device::idle`].
     pub power: MicroWatts,

@@ -12,7 +12,7 @@ pub struct Experiment {
     pub platform: Arc<Platform>,
     /// What runs on it.
     pub workload: Arc<Workload>,
-    /// How it decides.
+    /// Policy: how the system decides.
     pub policy: Policy,
     /// Every setting with its value, resolved for this platform and policy.
     pub settings: Settings,

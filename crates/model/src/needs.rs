@@ -53,15 +53,15 @@ pub struct Needs {
 pub struct Need {
     /// Name of the task.
     pub name: String,
-    /// Where the file says so.
+    /// Place in the file.
     pub at: String,
     /// The task's needs.
     pub what: What,
-    /// How much of its runtime is of which kind of work; the rest is plain.
+    /// Parts of the runtime that are of a kind of work; the rest is plain.
     pub kinds: Vec<(String, Span)>,
-    /// How much of its runtime passes by the clock, on any CPU at any frequency.
+    /// Part of the runtime that passes by the clock, on any CPU at any frequency.
     pub clock: Span,
-    /// Where it may run; `None`: everywhere.
+    /// CPUs that the task may run on; `None`: all.
     pub cpus: Option<Vec<CpuId>>,
 }
 
@@ -70,21 +70,21 @@ pub struct Need {
 pub enum What {
     /// The whole of a task: at most `runtime` in each `period`, each time before `deadline`.
     Job {
-        /// On a CPU of capacity 1024 at its highest frequency.
+        /// Runtime, on a CPU of capacity 1024 at its highest frequency.
         runtime: Span,
         /// Shortest time between two jobs.
         period: Span,
-        /// From when a job comes.
+        /// Deadline, from when a job comes.
         deadline: Span,
     },
     /// A part of a CPU: so much in each period, whenever.
     Share {
-        /// On a CPU of capacity 1024 at its highest frequency.
+        /// Runtime, on a CPU of capacity 1024 at its highest frequency.
         runtime: Span,
         /// The period.
         period: Span,
     },
-    /// How often it comes.
+    /// The period alone: shortest time between two jobs.
     Period(Span),
     /// 1 to 99, the highest first.
     Priority(u8),

@@ -48,11 +48,11 @@ pub struct Platform {
     /// Frequency domains, in the order of their lowest CPU numbers (a file may have them in
     /// any order).
     pub domains: Vec<Domain>,
-    /// Which CPUs share cores, closer caches and nodes.
+    /// Groups of CPUs that share cores, closer caches and nodes.
     pub topology: Topology,
     /// Thermal zones; empty: heat is nobody's concern.
     pub thermal: Vec<thermal::Zone>,
-    /// Where each kind of figure comes from; at least `capacity` and `opp`.
+    /// Sources of each kind of figure; at least `capacity` and `opp`.
     pub sources: BTreeMap<String, String>,
     /// Values that are allowed and likely meant otherwise, each at its place: MHz for kHz.
     pub doubts: Vec<InputError>,
@@ -63,7 +63,7 @@ pub struct Platform {
 pub struct Domain {
     /// The domain's CPUs, ascending.
     pub cpus: Vec<CpuId>,
-    /// Which last-level-cache cluster the CPUs belong to.
+    /// Number of the last-level-cache cluster of the CPUs.
     pub cluster: u32,
     /// Capacity of each CPU at the highest OPP that is no boost, of 1024.
     pub capacity: Capacity,
@@ -79,12 +79,14 @@ pub struct Domain {
     pub opps: Vec<Opp>,
     /// Idle states, shallow to deep; may be empty (then idle power is taken as 0).
     pub idle: Vec<IdleState>,
-    /// How other kinds of work than the plain one get on here, by name; every domain has the same kinds.
+    /// Speeds of other kinds of work than the plain one here, by name; every domain has the same
+    /// kinds.
     pub work: Vec<Work>,
 }
 
-/// How one kind of work gets on on a CPU of a domain, OPP by OPP. The plain work of a workload's `run` gets on with
-/// capacity and frequency; what waits for memory, or is done by special instructions, does not.
+/// Speed of one kind of work on a CPU of a domain, OPP by OPP. The plain work of a workload's `run`
+/// gets on with capacity and frequency; what waits for memory, or is done by special instructions,
+/// does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// What a workload's `kind` calls it.
@@ -104,7 +106,8 @@ pub struct Opp {
     pub power: MicroWatts,
     /// Time a change *to* this OPP takes.
     pub latency: Span,
-    /// Only there while `boost` is on (`turbo-mode` of a device tree, `CPUFREQ_BOOST_FREQ`).
+    /// True for an OPP that is there only while `boost` is on (`turbo-mode` of a device tree,
+    /// `CPUFREQ_BOOST_FREQ`).
     pub turbo: bool,
     /// What a CPU is good for here, of 1024, where that is not in proportion to the frequency.
     pub capacity: Option<Capacity>,

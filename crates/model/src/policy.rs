@@ -32,7 +32,7 @@ pub struct Policy {
     /// Settings by name, as given (`governor` among them): the preset's, replaced by those of
     /// `--set` and `--policy …+key=value`.
     pub set: BTreeMap<String, Value>,
-    /// Where a file of the user's says which of them: `file:line:column`.
+    /// Places in the user's file that say settings: `file:line:column`.
     pub places: BTreeMap<String, String>,
 }
 

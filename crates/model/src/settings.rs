@@ -33,11 +33,11 @@ pub struct Param {
     pub range: Range,
     /// Value when nobody says anything.
     pub default: Default,
-    /// Where a real system has it.
+    /// Home of the setting: where a real system has it.
     pub home: Home,
 }
 
-/// Where a setting lives on a real system, with the kernel's name for it: who can change it, and how.
+/// Home of a setting on a real system, with the kernel's name for it: who can change it, and how.
 /// Its [`Display`](fmt::Display) is for a reader of the list of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
@@ -68,8 +68,8 @@ pub enum Home {
     Prctl(&'static str),
     /// A parameter of the kernel's command line.
     Boot(&'static str),
-    /// Only in a kernel with a patch that mainline does not have; its name there, where the patch
-    /// gives it one.
+    /// A setting only in a kernel with a patch that mainline does not have; its name there, where
+    /// the patch gives it one.
     Patched(Option<&'static str>, Neutral),
     /// No system has it: a start state, an event or a cost of the simulation.
     Simulator(Neutral),
@@ -112,7 +112,7 @@ pub enum Default {
     Name(&'static str),
     /// Derived from platform and kernel; the text says how.
     Derived(&'static str),
-    /// Not set: the setting does nothing.
+    /// The setting is not set, and does nothing.
     Unset,
 }
 

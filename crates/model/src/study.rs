@@ -36,7 +36,7 @@ pub struct Figure {
     pub at: String,
     /// Short name, unique in the study.
     pub id: String,
-    /// Where in the document: its heading there.
+    /// Place in the document: its heading there.
     pub place: String,
     /// Setup of the figure for a reader: what it was run with, and which start state was read from
     /// it.
@@ -95,15 +95,15 @@ pub struct List {
     pub cpu: Option<u32>,
     /// Ticks per second, for margins.
     pub hz: u32,
-    /// Which rows the free parameter of [`Quantity::Score`] is fitted on: they are not counted.
+    /// Rows that the free parameter of [`Quantity::Score`] is fitted on: they are not counted.
     pub fit: Vec<String>,
     /// The policy that it is run with, in place of the figure's.
     pub policy: Option<String>,
-    /// Which activations of a `grid` are steady.
+    /// Reading of which activations of a `grid` are steady.
     pub reading: Reading,
-    /// How long after the first task's start, for [`Quantity::is_at`].
+    /// Time after the first task's start, in ms, for [`Quantity::is_at`].
     pub ms: Option<u64>,
-    /// Which figure of a run, for [`Quantity::Figure`]: as `--expect` calls it.
+    /// Metric of a run, for [`Quantity::Figure`]: as `--expect` calls it.
     pub metric: Option<String>,
     /// The rows.
     pub rows: Vec<Row>,
@@ -112,15 +112,15 @@ pub struct List {
 /// A published number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Which of the list: util, kHz, capacity, ms, or a policy.
+    /// Key of the row in its list: util, kHz, capacity, ms, or a policy.
     pub at: At,
     /// The number.
     pub published: Decimal,
-    /// How ours has to compare with it.
+    /// Relation that ours has to have to it.
     pub relation: Relation,
     /// Judged, or only printed.
     pub counted: bool,
-    /// Why it is not counted, or why it misses.
+    /// Reason why the row is not counted, or why it misses.
     pub note: String,
     /// The [`Instead`] that argues its miss.
     pub instead: Option<String>,
@@ -166,7 +166,7 @@ impl std::fmt::Display for Decimal {
     }
 }
 
-/// How the measured number has to compare with the published one.
+/// Relation that the measured number has to have to the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Within the tolerance.
@@ -191,7 +191,8 @@ impl Relation {
     }
 }
 
-/// Which activations of a periodic task are steady: what of its last 16 dequeues has to be so.
+/// Reading of which activations of a periodic task are steady: what of its last 16 dequeues has to
+/// be so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
     /// util_avg is at none of them above that of the one before.
@@ -261,9 +262,9 @@ pub enum Quantity {
     EstAfter,
     /// Ticks until the task runs at a speed, by speed of 1024.
     SpeedTicks,
-    /// How far util_avg of steady activations is from the figure's policy's, at most, by policy.
+    /// Distance of util_avg of steady activations from the figure's policy's, at most, by policy.
     SteadyUtil,
-    /// How far their util_est is from their util_avg, at most, by policy.
+    /// Distance of util_est of steady activations from their util_avg, at most, by policy.
     SteadyEst,
     /// The distance that [`Quantity::SteadyUtil`] is about, from the range that the figure's
     /// policy's has at the same 16 dequeues.
@@ -271,14 +272,14 @@ pub enum Quantity {
     /// The distance that [`Quantity::SteadyEst`] is about, from the range that util_avg has at the
     /// 16 dequeues.
     SteadyEstOf16,
-    /// How many activations are steady, by policy.
+    /// Number of activations that are steady, by policy.
     SteadyShare,
     /// Frequency that a task runs at in its steady activations above the figure's policy's, median of
     /// the grid, by policy.
     SteadyFreq,
     /// Energy above the figure's policy's, median of the tasks that are always steady, by policy.
     SteadyEnergy,
-    /// How far util_est of all others is above the figure's policy's, at most, by policy.
+    /// Distance by which util_est of all others is above the figure's policy's, at most, by policy.
     RestEst,
     /// Frequency that the task runs at above the figure's policy's, median of the grid, by policy.
     GridFreq,

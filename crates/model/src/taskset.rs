@@ -27,7 +27,7 @@ use risetime_kernel::units::{CpuId, Span};
 pub struct TaskSet {
     /// Name of the set.
     pub name: String,
-    /// In the order of the file.
+    /// The tasks, in the order of the file.
     pub tasks: Vec<RtTask>,
     /// Resources, which steps name by number.
     pub resources: Vec<Resource>,
@@ -40,30 +40,30 @@ pub struct TaskSet {
 pub struct RtTask {
     /// Name of the task.
     pub name: String,
-    /// Where its file says so; empty: it was drawn.
+    /// Place in the file; empty: the task was drawn.
     pub at: String,
     /// The shortest time between two of its jobs.
     pub period: Span,
-    /// When a job is due, from when it came; may be longer than the period.
+    /// Relative deadline of a job, from when it came; may be longer than the period.
     pub deadline: Span,
-    /// When its first job comes.
+    /// Time at which the first job comes.
     pub offset: Span,
     /// What each job does.
     pub code: Vec<Step>,
     /// The task's server; `None`: one of what the task needs, in each period.
     pub server: Option<Server>,
-    /// Where it may run; `None`: everywhere.
+    /// CPUs that the task may run on; `None`: all.
     pub cpus: Option<Vec<CpuId>>,
 }
 
 /// A constant-bandwidth server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// So much in each period.
+    /// Runtime in each period.
     pub runtime: Span,
-    /// From an activation.
+    /// Relative deadline, from an activation.
     pub deadline: Span,
-    /// How often.
+    /// Period.
     pub period: Span,
 }
 
@@ -72,7 +72,7 @@ pub struct Server {
 pub enum Step {
     /// Work: ns of a CPU of capacity 1024 at its highest frequency; which kind, where it is none of the plain.
     Run(Span, Option<String>),
-    /// So long by the clock, with the CPU or without, however fast that is (rt-app's `runtime`).
+    /// Time by the clock, with the CPU or without, however fast that is (rt-app's `runtime`).
     Time(Span),
     /// Lock a mutex.
     Lock(usize),
@@ -93,7 +93,7 @@ pub struct Resource {
     pub kind: ResourceKind,
 }
 
-/// Of which kind it is.
+/// Kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceKind {
     /// One task has it at a time.

@@ -115,7 +115,7 @@ pub struct Workload {
     /// `file:line:column` of each task by its name, and of `global.calibration`, for what is said of them once the
     /// machine is known.
     pub places: BTreeMap<String, String>,
-    /// Where `start_util`, `start_period_contrib` and `first_tick_ns` take effect.
+    /// Start at which `start_util`, `start_period_contrib` and `first_tick_ns` take effect.
     pub start_at: StartAt,
 }
 
@@ -126,9 +126,9 @@ pub struct JobSpec {
     pub name: String,
     /// The job's tasks by their places in [`Workload::tasks`], the one that begins first.
     pub tasks: Vec<u32>,
-    /// From a job's release; `None`: it is due with the timer that ends it.
+    /// Deadline from a job's release; `None`: it is due with the timer that ends it.
     pub deadline: Option<Span>,
-    /// Of the first timer in the program of the task that begins.
+    /// Period of the first timer in the program of the task that begins.
     pub period: Option<Span>,
 }
 
@@ -139,16 +139,16 @@ pub struct HintSession {
     pub job: u32,
     /// The tasks that are to be sped up: those of the job's chain, then others, by their places in [`Workload::tasks`].
     pub tasks: Vec<u32>,
-    /// How long a job should take.
+    /// Target duration of a job.
     pub target: Span,
 }
 
 /// The moment at which the start settings take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
-    /// When the first task is created.
+    /// The start is when the first task is created.
     Creation,
-    /// When task 0 wakes into its phase of this index (`rampup`: the busy phase).
+    /// The start is when task 0 wakes into its phase of this index (`rampup`: the busy phase).
     Phase(usize),
 }
 
@@ -203,7 +203,8 @@ pub struct Attr {
     pub uclamp_min: Option<Util>,
     /// `util_max`; `None`: unchanged (at creation: 1024).
     pub uclamp_max: Option<Util>,
-    /// How soon it wants the CPU, −20..=19, in kernels with `latency_nice`; `None`: unchanged (at creation: 0).
+    /// Wish for latency, −20..=19, in kernels with `latency_nice`; `None`: unchanged (at creation:
+    /// 0).
     pub latency_nice: Option<i8>,
     /// Hints given to the scheduler, each of which the kernel would take; empty: none.
     pub qos: Vec<SchedQosHint>,

@@ -214,7 +214,7 @@ fn row(fields: &[String]) -> String {
 
 struct Rows<'a> {
     out: ::csv::Writer<&'a mut dyn Write>,
-    /// Which run it is: the first columns.
+    /// Values of the first columns: which run it is.
     of: [String; 6],
     task: String,
     /// The first error: the rows after it are not written.

@@ -244,7 +244,7 @@ pub fn drawn(seed: u64, rows: &[(String, String, u64, usize, String)]) -> String
 pub struct Smaller<'a> {
     /// Name of the case that it was made from.
     pub name: &'a str,
-    /// On what it goes wrong.
+    /// Platform on which it goes wrong.
     pub platform: &'a str,
     /// `+key=value…`.
     pub settings: &'a str,
@@ -254,7 +254,7 @@ pub struct Smaller<'a> {
     pub workload: &'a str,
     /// Cases that were run for it.
     pub tries: usize,
-    /// Nothing more can go.
+    /// True if nothing more can be left out.
     pub done: bool,
 }
 

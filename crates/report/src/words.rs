@@ -38,7 +38,7 @@ pub(crate) fn energy(mj: Option<f64>) -> String {
     one_or(mj, UNKNOWN)
 }
 
-/// In place of a figure that is there, and not known.
+/// Word in place of a figure that is there, and not known.
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// A difference with its sign: `+3.2`, `-0.4`, `0.0`.
@@ -123,7 +123,7 @@ pub(crate) fn lost_state(state: &str) -> String {
     }
 }
 
-/// Describes the reason for which a task changed its CPU.
+/// Returns the reason of a migration, by its word, in words.
 pub(crate) fn migration_reason(why: &str) -> String {
     match Why::ALL.iter().find(|known| known.as_str() == why) {
         Some(known) => known.told().into(),

@@ -37,7 +37,7 @@ use run::{both_ways, setup};
 use state::hooks::{Chain, Hooks};
 use state::short_ways::SHORT_WAYS;
 
-/// What the simulator refuses of `workload`, whatever the machine: a run asks as well.
+/// Checks `workload` for what the simulator refuses whatever the machine; a run checks it as well.
 ///
 /// Errors: what it cannot do yet.
 pub fn supported(workload: &Workload) -> Result<(), InputError> {
@@ -69,9 +69,9 @@ pub struct Replay {
 pub struct Custom {
     /// The governor of every domain.
     pub governor: Option<&'static governor::Descriptor>,
-    /// Who tracks util.
+    /// Load tracker; `None`: the one that settings name.
     pub tracker: Option<&'static tracker::Descriptor>,
-    /// Who chooses idle states.
+    /// Idle governor; `None`: the one that settings name.
     pub idle_governor: Option<&'static cpuidle::Descriptor>,
     /// Makes who observes the machine, or bends it.
     pub hooks: Option<fn() -> Box<dyn Hooks>>,
@@ -80,7 +80,7 @@ pub struct Custom {
 /// The simulator without some of what costs time ([`cause`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counterfactual {
-    /// What is absent.
+    /// Causes that are absent.
     pub without: cause::Causes,
     /// The task that is explained: it never waits for another one where queueing is absent, and its
     /// [`Step`](risetime_trace::Event::Step)s are in the trace. `None`: the one that is created

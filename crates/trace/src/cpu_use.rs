@@ -18,7 +18,7 @@ pub struct CpuUse {
 }
 
 impl CpuUse {
-    /// It runs `next` ([`Event::Switch`](crate::Event)).
+    /// Notes that the CPU runs `next` ([`Event::Switch`](crate::Event)).
     pub fn switch(&mut self, next: Option<TaskId>) {
         self.current = next;
         self.kind = 0;
@@ -26,7 +26,7 @@ impl CpuUse {
             self.state = None;
         }
     }
-    /// It is in that idle state ([`Event::Idle`](crate::Event)).
+    /// Notes that the CPU is in that idle state ([`Event::Idle`](crate::Event)).
     pub fn idle(&mut self, state: Option<u32>) {
         self.state = state;
     }
@@ -34,7 +34,7 @@ impl CpuUse {
     pub fn irq(&mut self, enters: bool) {
         self.in_irq = enters;
     }
-    /// What it runs is of that kind ([`Event::Work`](crate::Event)).
+    /// Notes the kind of work that the CPU does ([`Event::Work`](crate::Event)).
     pub fn work(&mut self, kind: u32) {
         self.kind = kind;
     }
@@ -42,7 +42,7 @@ impl CpuUse {
     pub fn kind(&self) -> usize {
         self.kind as usize
     }
-    /// Whom it runs.
+    /// The task that the CPU runs.
     pub fn current(&self) -> Option<TaskId> {
         self.current
     }
@@ -58,7 +58,7 @@ impl CpuUse {
     pub fn idle_state(&self) -> Option<usize> {
         self.state.map(|s| s as usize)
     }
-    /// What it takes, in `domain` at `freq`. `None`: unknown.
+    /// The power of the CPU, in `domain` at `freq`. `None`: unknown.
     pub fn power(&self, domain: &Domain, freq: KHz) -> Option<MicroWatts> {
         match self.is_busy() {
             true if self.kind > 0 => domain.power_of_work(freq, self.kind()),
@@ -73,7 +73,7 @@ impl CpuUse {
 pub struct CpuPowers {
     platform: Arc<Platform>,
     cpus: Vec<CpuPower>,
-    /// By domain.
+    /// Frequencies by domain.
     freqs: Vec<KHz>,
 }
 
@@ -90,16 +90,16 @@ struct CpuPower {
 pub struct PowerChange {
     /// The CPU.
     pub cpu: CpuId,
-    /// Its domain.
+    /// Domain of the CPU.
     pub domain: usize,
-    /// What it took before, in µW.
+    /// Power before, in µW.
     pub before: u64,
-    /// What it takes now.
+    /// Power from now on, in µW.
     pub now: u64,
 }
 
 impl CpuPowers {
-    /// Before the first event.
+    /// The powers before the first event: every CPU idles, every domain is at its lowest OPP.
     pub fn new(platform: Arc<Platform>) -> CpuPowers {
         let domain = |cpu| platform.domain_of(cpu).unwrap_or(0);
         let core = |cpu| Some(platform.smt_mask(cpu)).filter(|core| core.len() > 1);
@@ -116,7 +116,7 @@ impl CpuPowers {
         powers
     }
 
-    /// What that CPU takes, in µW.
+    /// The power of that CPU, in µW.
     pub fn uw(&self, cpu: CpuId) -> u64 {
         self.cpus.get(cpu.index()).map_or(0, |c| c.uw)
     }
@@ -158,7 +158,7 @@ impl CpuPowers {
         }
     }
 
-    /// Of a core's power, what one of its threads counts for. Rounding: down.
+    /// The part of a core's power that one of its threads counts for. Rounding: down.
     fn share(&self, c: &CpuPower, uw: u64) -> u64 {
         let is_busy = |cpu: &&CpuId| self.cpus[cpu.index()].does.is_busy();
         match c.core.iter().filter(is_busy).count() as u64 {

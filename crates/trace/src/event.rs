@@ -18,7 +18,7 @@ pub struct Kind {
     pub letter: char,
     /// The least attentive sink that takes it in.
     pub hears: Hears,
-    /// What it tells.
+    /// Meaning of the event.
     pub about: &'static str,
     /// Name, type and meaning of each field. The first one says whose the event is: a task's, a CPU's, a group's, a zone's.
     pub fields: &'static [(&'static str, &'static str, &'static str)],
@@ -103,13 +103,13 @@ events! {
     'n' TaskNew: Figures {
         /// The task.
         task: TaskId,
-        /// Its name.
+        /// Name of the task.
         comm: Name,
         /// Whether the workload asked for it (else it is the system's: a `sugov` kthread).
         user: bool,
-        /// Where.
+        /// The CPU on which it starts.
         cpu: CpuId,
-        /// Why there.
+        /// Reason for that CPU.
         why: Why,
         /// The largest speed this task may ever get by affinity, `uclamp_max` (rounded up
         /// to an OPP) and frequency limits, of 1024: s_max. May be renewed by `MaxSpeed`.
@@ -122,14 +122,15 @@ events! {
         /// The most speed that it may ever have, of 1024.
         max_speed: Util,
     },
-    /// What its affinity alone leaves the task, and affinity and `uclamp_max` together: what is below that in its most
-    /// speed is user space's limit on the frequency. Not told where neither takes anything.
+    /// The highest speed that a task's affinity leaves it, and its affinity and `uclamp_max`
+    /// together. What is taken from its most speed beyond that is user space's limit on the
+    /// frequency. Not told where neither takes anything.
     'N' SpeedLimits: Figures {
         /// The task.
         task: TaskId,
-        /// By its affinity, of 1024; more where boost OPPs are allowed.
+        /// Highest speed by the affinity, of 1024; more where boost OPPs are allowed.
         affinity: Util,
-        /// By its affinity and `uclamp_max`, likewise.
+        /// Highest speed by the affinity and `uclamp_max`, of 1024.
         clamped: Util,
     },
     /// The task is under another policy than SCHED_OTHER from its creation, or under another one
@@ -137,16 +138,16 @@ events! {
     'y' Policy: Figures {
         /// The task.
         task: TaskId,
-        /// Its policy.
+        /// The task's policy.
         policy: Policy,
     },
     /// A sleeping task became runnable on `cpu` (`sched_wakeup`).
     'w' Wakeup: Figures {
         /// The task.
         task: TaskId,
-        /// Where it was queued.
+        /// The CPU on which it was queued.
         cpu: CpuId,
-        /// Why there.
+        /// Reason for that CPU.
         why: Why,
     },
     /// The next wakeup of the task was due so long ago: its timer expired then, or another task woke it. Told before that
@@ -154,7 +155,7 @@ events! {
     'Y' Due: Figures {
         /// The task.
         task: TaskId,
-        /// How long ago.
+        /// Time since it was due.
         ago: Span,
     },
     /// The task that runs on `cpu` has had the CPU for so long without getting on, since it came or this was last told: the switch to
@@ -163,36 +164,36 @@ events! {
     'Z' Stolen: Figures {
         /// The CPU.
         cpu: CpuId,
-        /// How long.
+        /// The time stolen.
         span: Span,
     },
     /// `cpu` went from `prev` to `next`; `None` is the idle task (`sched_switch`).
     's' Switch: Figures {
         /// The CPU.
         cpu: CpuId,
-        /// Who ran, and how it left.
+        /// The task that ran, and how it left.
         prev: Option<(TaskId, SwitchOut)>,
-        /// Who runs now.
+        /// The task that runs now.
         next: Option<TaskId>,
     },
     /// A task that is runnable (or wakes) changed CPU (`sched_migrate_task`).
     'g' Migrate: Figures {
         /// The task.
         task: TaskId,
-        /// From where.
+        /// The CPU that it leaves.
         from: CpuId,
-        /// To where.
+        /// The CPU that it goes to.
         to: CpuId,
-        /// Why.
+        /// Reason of the move.
         why: Why,
     },
     /// A task entered a phase of its workload.
     'f' Phase: All {
         /// The task.
         task: TaskId,
-        /// Its index.
+        /// Index of the phase.
         index: u32,
-        /// Its name.
+        /// Name of the phase.
         name: Name,
     },
     /// The task begins an event of its program, or has come to its end (only where that was asked
@@ -207,7 +208,7 @@ events! {
     'J' Job: Figures {
         /// The task.
         task: TaskId,
-        /// What.
+        /// The mark: what has come up.
         mark: JobMark,
     },
     /// The hardware of `cpu`'s frequency domain now runs at `freq` (`cpu_frequency`; one event
@@ -226,7 +227,7 @@ events! {
         util: Util,
         /// The frequency it wants after the decision (an OPP).
         freq: KHz,
-        /// Why this one, or why no change.
+        /// Reason of this request, or of no change.
         why: Why,
     },
     /// `cpu` entered idle state `state` (index into the platform's list), or left idle
@@ -241,7 +242,7 @@ events! {
     't' PeltTask: Figures {
         /// The task.
         task: TaskId,
-        /// Where it is attached.
+        /// The CPU to which it is attached.
         cpu: CpuId,
         /// `se->avg.util_avg`.
         util_avg: Util,
@@ -261,8 +262,8 @@ events! {
         /// `se->avg.util_est` without its flag bit.
         util_est: Util,
     },
-    /// How long the task waits, recently, has changed (RFC 00/16's `waiting_avg`; only where that
-    /// is switched on).
+    /// The task's recent waiting time has changed (RFC 00/16's `waiting_avg`; only where that is
+    /// switched on).
     'a' WaitingAvg: All {
         /// The task.
         task: TaskId,
@@ -292,16 +293,16 @@ events! {
         cpu: CpuId,
         /// `rt`, `dl`, `irq`, `hw`.
         class: PressureClass,
-        /// Its `util_avg`.
+        /// `util_avg` of the signal.
         util_avg: Util,
-        /// Its `util_sum`.
+        /// `util_sum` of the signal.
         util_sum: u64,
-        /// Its `period_contrib`.
+        /// `period_contrib` of the signal.
         period_contrib: u32,
-        /// Its `last_update_time`.
+        /// `last_update_time` of the signal.
         last_update_time: ClockPelt,
     },
-    /// What is left of the CPU after irq, rt and dl (`sched_cpu_capacity_tp`).
+    /// The capacity that irq, rt and dl leave of the CPU (`sched_cpu_capacity_tp`).
     'k' CpuCapacity: All {
         /// The CPU.
         cpu: CpuId,
@@ -310,7 +311,7 @@ events! {
     },
     /// The root domain's overutilized flag changed (`sched_overutilized_tp`).
     'o' Overutilized: All {
-        /// Its new value.
+        /// The new value of the flag.
         on: bool,
     },
     /// A CPU comes online or goes offline.
@@ -341,7 +342,7 @@ events! {
     'K' Work: Figures {
         /// The CPU.
         cpu: CpuId,
-        /// By its number on the platform, from 1; 0: plain work.
+        /// Number of the kind on the platform, from 1; 0: plain work.
         kind: u32,
     },
     /// `rq->misfit_task_load` became non-zero (`task` given) or zero.
@@ -355,7 +356,7 @@ events! {
     'C' Temperature: Figures {
         /// The zone, by its place in the platform.
         zone: u32,
-        /// What it read.
+        /// Temperature that the sensor read, in m°C.
         millicelsius: u32,
     },
     /// Cooling changed the highest frequency of `cpu`'s domain (`cdev_update`).
@@ -376,11 +377,11 @@ events! {
         /// `policy->max`.
         max: KHz,
     },
-    /// Somebody lets `cpu`'s domain go no faster than this from now on.
+    /// A party lets `cpu`'s domain go no faster than this from now on.
     'A' Capped: Figures {
         /// First CPU of the domain.
         cpu: CpuId,
-        /// Who.
+        /// The party that caps.
         by: Limit,
         /// The highest OPP that is left; `None`: all, from now on.
         max: Option<KHz>,
@@ -399,14 +400,14 @@ events! {
     'v' Clamps: All {
         /// The task.
         task: TaskId,
-        /// Those in force.
+        /// Clamps in force.
         clamps: Uclamp,
     },
     /// The clamps of a CPU have changed: the largest of its runnable tasks (`rq->uclamp`).
     'V' CpuClamps: All {
         /// The CPU.
         cpu: CpuId,
-        /// Those in force.
+        /// Clamps in force.
         clamps: Uclamp,
     },
     // A kernel's decisions, and the state behind them: told where that was asked for.
@@ -418,25 +419,28 @@ events! {
         /// The CPU that wakes it.
         by: CpuId,
     },
-    /// Where the task stands in its runqueue (`p->se`): with each [`PeltTask`](Event::PeltTask), when
-    /// it has been queued, and when it begins or ends to run. 6.1 has `vruntime` and a weight only.
+    /// The task's place in its runqueue (`p->se`). Told with each [`PeltTask`](Event::PeltTask),
+    /// when it has been queued, and when it begins or ends to run. 6.1 has `vruntime` and a weight
+    /// only.
     'E' Entity: All {
         /// The task.
         task: TaskId,
-        /// There.
+        /// Place of the task in the queue.
         place: Place,
     },
-    /// Where a task group stands in the queue of the group above, where groups have queues of their own (before 7.3):
-    /// with each change of its signals, and when one of its tasks has been queued, begins or ends to run.
+    /// A task group's place in the queue of the group above, where groups have queues of their own
+    /// (before 7.3). Told with each change of its signals, and when one of its tasks has been
+    /// queued, begins or ends to run.
     'F' GroupEntity: All {
         /// The CPU.
         cpu: CpuId,
         /// The group, by its place in the workload.
         group: GroupId,
-        /// There (`tg->se[cpu]`).
+        /// Place of the group's entity (`tg->se[cpu]`).
         place: Place,
     },
-    /// Where a task group's own queue counts from, with each change of its signals.
+    /// The vruntime from which a task group's own queue counts, told with each change of its
+    /// signals.
     'H' GroupQueue: All {
         /// The CPU.
         cpu: CpuId,
@@ -459,7 +463,7 @@ events! {
     'b' Quota: Figures {
         /// The group, by its place in the workload.
         group: GroupId,
-        /// There.
+        /// The counts of the group's quota.
         stat: QuotaStat,
     },
     /// The load of a task, with each [`PeltTask`](Event::PeltTask).
@@ -480,7 +484,7 @@ events! {
         /// `cfs_rq->avg.load_sum`.
         load_sum: u64,
     },
-    /// Where the fair runqueue of the CPU stands (`rq->cfs`, no group's): with each
+    /// The position of the CPU's fair runqueue (`rq->cfs`, no group's). Told with each
     /// [`PeltCfs`](Event::PeltCfs), and when a task has been queued or begins to run.
     'Q' CfsQueue: All {
         /// The CPU.
@@ -506,7 +510,7 @@ events! {
     'G' FreqLook: All {
         /// The CPU.
         cpu: CpuId,
-        /// From what, and what comes of it.
+        /// The state that the governor decides from, and what comes of it.
         look: FreqLook,
     },
     /// What a deadline task has left, when it begins or ends to run (`p->dl`).
@@ -515,7 +519,7 @@ events! {
         task: TaskId,
         /// `dl_se->runtime`, in ns.
         runtime: i64,
-        /// Until its deadline, in ns.
+        /// Time until the task's deadline, in ns.
         left: i64,
     },
     /// The CPU's tick begins (`sched_tick`).
@@ -523,14 +527,16 @@ events! {
         /// The CPU.
         cpu: CpuId,
     },
-    /// Somebody asks that the CPU's task gives way: `need_resched` is set (`resched_curr`).
+    /// The CPU's task is asked to give way: `need_resched` is set (`resched_curr`).
     'R' Resched: All {
         /// The CPU.
         cpu: CpuId,
-        /// Not before its next tick, or its return to user space (`TIF_NEED_RESCHED_LAZY`).
+        /// True if the task need not go before its next tick, or its return to user space
+        /// (`TIF_NEED_RESCHED_LAZY`).
         lazy: bool,
     },
-    /// When the CPU balances next, told at each look at one of its domains, before that is noted.
+    /// The times at which the CPU balances next, told at each look at one of its domains, before
+    /// that is noted.
     'D' BalanceDue: All {
         /// The CPU.
         cpu: CpuId,
@@ -548,7 +554,7 @@ events! {
         cpu: CpuId,
         /// `sd->level`; the lowest is 0.
         level: u32,
-        /// What it does.
+        /// State of the CPU that looks.
         idle: IdleType,
         /// `sd->nr_balance_failed`: looks in a row that have moved nothing.
         failed: u32,
@@ -557,7 +563,7 @@ events! {
     'I' IdleSelect: All {
         /// The CPU.
         cpu: CpuId,
-        /// From what, and which.
+        /// The state that the choice is made from, and the choice.
         select: MenuSelect,
     },
 }

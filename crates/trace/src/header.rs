@@ -1,4 +1,4 @@
-//! What must be known before the first event.
+//! The header of a trace: what must be known before the first event.
 
 use crate::BackendKind;
 use risetime_kernel::cpuidle::menu::MenuDevice;
@@ -10,32 +10,32 @@ use std::sync::Arc;
 /// The head of a trace.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Who made the trace, and how.
+    /// Maker of the trace, and how it was made.
     pub run: Run,
     /// The experiment that it is a run of; `None`: the machine ran for itself, and somebody looked.
     pub asked: Option<Asked>,
     /// The machine, as far as it is known.
     pub machine: MachineInfo,
-    /// What the kernel remembered when the first task was created, for whoever goes on from there.
+    /// Memory of the kernel when the first task was created, for whoever goes on from there.
     pub image: Image,
 }
 
-/// Who made a trace, and how.
+/// Maker of a trace, and how it was made.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The kind of backend.
     pub backend: BackendKind,
     /// Kernel release: the simulated generation, or what the kernel says.
     pub kernel_release: String,
-    /// What the timestamps count.
+    /// The clock of the timestamps.
     pub clock: Clock,
-    /// Which signals are in the trace, and whence.
+    /// Signals that are in the trace, and whence.
     pub signals: Vec<Signal>,
-    /// What was lost, one line each; empty: nothing.
+    /// Losses, one line each; empty: none.
     pub lost: Vec<String>,
 }
 
-/// What was asked for, where a trace is that of an experiment.
+/// The experiment of which a trace is a run, as far as readers of the trace need it.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// Workload name.
@@ -54,12 +54,12 @@ pub struct Asked {
     pub groups: Vec<String>,
 }
 
-/// What is known of the machine.
+/// The machine, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct MachineInfo {
     /// CPUs, frequency domains, speeds, powers: analyses need them.
     pub platform: Arc<Platform>,
-    /// Where that comes from.
+    /// Source of the description.
     pub whence: Whence,
     /// Settings with their values: all resolved ones of an experiment, or what was read of a machine.
     pub settings: Settings,
@@ -75,14 +75,14 @@ pub enum Whence {
     Seen,
 }
 
-/// What a kernel remembered when the first task was created. Empty where nobody told.
+/// Memory of a kernel when the first task was created. Empty where nobody told.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// What `menu` remembers of each CPU's sleeps.
+    /// Memory of `menu` of each CPU's sleeps.
     pub idle: Vec<IdleMemory>,
-    /// When each CPU is due to balance.
+    /// Times at which each CPU is due to balance.
     pub balance: Vec<BalanceMemory>,
-    /// Where the periods of task groups with a quota end.
+    /// Ends of the periods of task groups with a quota.
     pub periods: Vec<PeriodMemory>,
     /// A tick came then, from time 0 of the trace; the others are whole ticks away.
     pub tick: Option<Instant>,
@@ -114,7 +114,7 @@ impl Header {
     }
 }
 
-/// What the timestamps of a trace count.
+/// The clock of a trace's timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// Simulated time.
@@ -151,17 +151,18 @@ pub struct PeriodMemory {
     pub ends: Instant,
 }
 
-/// When a CPU is due to balance, as the kernel had it at its first look after the first task's
-/// creation: what it found there it had at the creation, too.
+/// The times at which a CPU is due to balance, as the kernel had it at its first look after the
+/// first task's creation: what it found there it had at the creation, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalanceMemory {
     /// The CPU.
     pub cpu: CpuId,
-    /// From the creation to that look, in which `jiffies` was 0 in what follows.
+    /// Time from the creation to that look, at which `jiffies` was 0 in what follows.
     pub after: Span,
     /// `rq->next_balance`.
     pub next_balance: i64,
-    /// For each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in ms.
+    /// State of each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in
+    /// ms.
     pub domains: Vec<(i64, u64)>,
 }
 
@@ -170,15 +171,15 @@ pub struct BalanceMemory {
 pub struct IdleMemory {
     /// The CPU.
     pub cpu: CpuId,
-    /// Its memory, the choice of this sleep's state included.
+    /// The governor's memory, the choice of this sleep's state included.
     pub menu: MenuDevice,
     /// The state it chose.
     pub state: u32,
-    /// From there to the creation.
+    /// Time from there to the creation.
     pub before: Span,
-    /// How long the sleep was; `None`: it went on.
+    /// Length of the sleep; `None`: it went on.
     pub slept: Option<Span>,
-    /// What its runqueue knew then; `None`: not told.
+    /// Memory of the CPU's runqueue then; `None`: not told.
     pub rq: Option<RqMemory>,
 }
 
@@ -198,13 +199,13 @@ pub struct RqMemory {
 /// A signal of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Its kernel name: `util_avg`, `util_est`, `cpu_frequency`.
+    /// Kernel name of the signal: `util_avg`, `util_est`, `cpu_frequency`.
     pub name: &'static str,
     /// Whence it comes.
     pub origin: Origin,
 }
 
-/// Where a signal comes from.
+/// Source of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The kernel said so.

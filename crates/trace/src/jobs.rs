@@ -1,4 +1,4 @@
-//! From what tasks say of their jobs to the jobs: which there were, and what became of each.
+//! Jobs, from what tasks say of them: which there were, and what became of each.
 //!
 //! ```text
 //! ui          ├─ job 0 ─┤gives   ├─ job 1 ─┤gives  ├─ job 2 ─┤gives
@@ -15,25 +15,26 @@ use std::collections::VecDeque;
 /// A job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Which of its stream, from 0, merged ones counted.
+    /// Number of the job in its stream, from 0, merged ones counted.
     pub number: u64,
-    /// When it was released.
+    /// Time at which it was released.
     pub release: Instant,
-    /// When it is due. `None`: as long as no timer has said.
+    /// Time at which it is due. `None`: as long as no timer has said.
     pub due: Option<Instant>,
-    /// It was released when the program came to it, and not when a timer said.
+    /// True if the job was released when the program came to it, and not when a timer said.
     pub put_off: bool,
-    /// What its tasks have taken for it so far ([`Chains::took`]).
+    /// Amount that the job's tasks have taken for it so far, of what [`Chains::took`] counts.
     pub taken: u128,
-    /// How much longer that took than at full speed, in ns · 2⁻³².
+    /// Time by which its work took longer than at full speed, in ns · 2⁻³².
     longer: u128,
-    /// How long it waited for tasks to begin it.
+    /// Time that it waited for tasks to begin it.
     waited: Span,
-    /// It waits for one since then.
+    /// Time since which the job waits for a task.
     waits: Option<Instant>,
-    /// Since when it has been with the task of the chain that has it now, waiting for it or worked at.
+    /// Time since which it has been with the task of the chain that has it now, waiting for it or
+    /// worked at.
     since: Instant,
-    /// With which task of the chain it has been longest, by its place there, and how long.
+    /// Task of the chain with which it has been longest, by its place there, and how long.
     pub longest: (usize, Span),
 }
 
@@ -54,19 +55,19 @@ impl Job {
         }
     }
 
-    /// How much longer it has taken than at full speed, in ns: what its tasks took longer while they worked at it, and what it
-    /// waited for them.
+    /// The time by which the job has taken longer than at full speed, in ns: what its tasks took
+    /// longer while they worked at it, and what it waited for them.
     pub fn longer(&self) -> u64 {
         self.waited.0 + (self.longer >> 32) as u64
     }
 
-    /// As it is once a task has begun it.
+    /// Returns the job as it is once a task has begun it.
     fn begun(self, now: u64) -> Job {
         let waited = self.waits.map_or(0, |since| now.saturating_sub(since.0));
         Job { waited: Span(self.waited.0 + waited), waits: None, ..self }
     }
 
-    /// As it is once the task of this place is done with it.
+    /// Returns the job as it is once the task of this place is done with it.
     fn leaves(self, stage: usize, now: u64) -> Job {
         let took = Span(now.saturating_sub(self.since.0));
         let longest = if took > self.longest.1 { (stage, took) } else { self.longest };
@@ -79,7 +80,8 @@ impl Job {
 pub enum Fate {
     /// The last task of the chain has come to where it ends.
     Done,
-    /// Its period passed before the program came back to its relative timer: no work was done for it.
+    /// The job's period passed before the program came back to its relative timer: no work was done
+    /// for it.
     Merged,
     /// A task behind in the chain took a newer one in its place.
     Dropped,
@@ -90,27 +92,27 @@ pub enum Fate {
 /// A job that is over, or several in a row that end alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Over {
-    /// Its stream, by its place among the header's.
+    /// Stream of the job, by its place among the header's.
     pub stream: usize,
     /// The first one.
     pub job: Job,
-    /// How many.
+    /// Number of jobs.
     pub n: u64,
     /// Each of them is released, and due, this long after the one before.
     pub period: Span,
     /// What became of them.
     pub fate: Fate,
-    /// When.
+    /// Time at which the jobs were over.
     pub at: Instant,
 }
 
 impl Over {
-    /// When the one `k` behind the first is due, if that is known.
+    /// The time at which the job `k` behind the first is due, if that is known.
     pub fn due(&self, k: u64) -> Option<Instant> {
         self.job.due.map(|due| Instant(due.0 + k * self.period.0))
     }
 
-    /// Those of them that were released at `from` or later; `None`: none was.
+    /// Returns those of the jobs that were released at `from` or later; `None`: none was.
     pub fn released_since(&self, from: Instant) -> Option<Over> {
         let before = from.0.saturating_sub(self.job.release.0).div_ceil(self.period.0.max(1));
         let left = self.n.checked_sub(before).filter(|left| *left > 0)?;
@@ -119,34 +121,35 @@ impl Over {
         Some(Over { job: Job { number, release, due, ..self.job }, n: left, ..*self })
     }
 
-    /// How many of them were due by when they were over.
+    /// Counts the jobs that were due by when they were over.
     pub fn due_by_then(&self) -> u64 {
         let since = self.job.due.and_then(|due| self.at.0.checked_sub(due.0));
         since.map_or(0, |since| (since / self.period.0.max(1)).saturating_add(1).min(self.n))
     }
 }
 
-/// What one task of a chain has.
+/// The part of a chain that one of its tasks has.
 #[derive(Default)]
 struct Stage {
     /// Given by the task before, and not taken yet.
     inbox: VecDeque<Job>,
-    /// What it works at.
+    /// Job that the task works at.
     current: Option<Job>,
-    /// Since its last beginning it has given the task behind its input.
+    /// True if the task has given the task behind its input since its last beginning.
     gave: bool,
-    /// It has begun it, and is not done with it.
+    /// True once the task has begun its job, until it is done with it.
     works: bool,
-    /// What its task had taken at its last mark, and how much longer than at full speed.
+    /// Amount that the task had taken at its last mark, and by how much longer it took than at full
+    /// speed.
     taken: u128,
     longer: u128,
 }
 
 /// One stream of jobs.
 struct Stream {
-    /// Which of the run, from 0.
+    /// Number of the stream in the run, from 0.
     index: usize,
-    /// How many were released, merged ones counted.
+    /// Number of jobs that were released, merged ones counted.
     released: u64,
     deadline: Option<u64>,
     /// The last period that a timer told; the first one's before that, where somebody waits for it in vain.
@@ -154,7 +157,7 @@ struct Stream {
     declared: Option<u64>,
     absolute: bool,
     stages: Vec<Stage>,
-    /// What its tasks have taken for no job.
+    /// Amount that the stream's tasks have taken for no job.
     for_none: u128,
 }
 
@@ -162,12 +165,12 @@ struct Stream {
 #[derive(Default)]
 pub struct Chains {
     streams: Vec<Stream>,
-    /// By task: the stream, and which of its stages.
+    /// Stream and stage of each task.
     of: Vec<Option<(u32, u32)>>,
 }
 
 impl Chains {
-    /// Those of a [`Header`](crate::Header).
+    /// The chains of a [`Header`](crate::Header).
     pub fn new(jobs: &[JobSpec]) -> Chains {
         let mut all = Chains::default();
         for (index, spec) in jobs.iter().enumerate() {
@@ -192,7 +195,8 @@ impl Chains {
         all
     }
 
-    /// What comes up about the jobs of `task`; `tell`: which are over with it.
+    /// Takes in a mark about the jobs of `task`; `tell` is called with the jobs that are over with
+    /// it.
     pub fn mark(
         &mut self,
         task: TaskId,
@@ -204,7 +208,7 @@ impl Chains {
         self.streams[stream as usize].mark(stage as usize, now.0, mark, tell);
     }
 
-    /// Whose jobs `task` works at: the place of its stream among the header's.
+    /// The place among the header's streams of the one whose jobs `task` works at.
     pub fn stream_of(&self, task: TaskId) -> Option<usize> {
         self.of.get(task.index()).copied().flatten().map(|(stream, _)| stream as usize)
     }
@@ -224,8 +228,8 @@ impl Chains {
         }
     }
 
-    /// What the tasks of each stream have taken while they had no job: before the first input, or behind the end of a
-    /// job that those behind have done already.
+    /// Iterates over what the tasks of each stream have taken while they had no job: before the
+    /// first input, or behind the end of a job that those behind have done already.
     pub fn for_none(&self) -> impl Iterator<Item = u128> + '_ {
         self.streams.iter().map(|s| s.for_none)
     }
@@ -332,7 +336,7 @@ impl Stream {
         }
     }
 
-    /// What this stage has in hand was no job.
+    /// Forgets what this stage has in hand, which was no job.
     fn forgets(&mut self, stage: usize) {
         let own = &mut self.stages[stage];
         own.works = false;
@@ -372,7 +376,7 @@ impl Stream {
         tell(&Over { stream, job, n, period: Span(period), fate, at });
     }
 
-    /// Whatever a stage that keeps no count has not taken.
+    /// Drops whatever a stage that keeps no count has not taken.
     fn drops(&mut self, stage: usize, now: u64, tell: &mut impl FnMut(&Over)) {
         while let Some(job) = self.stages[stage].inbox.pop_front() {
             self.over(job.leaves(stage, now), Fate::Dropped, now, tell);

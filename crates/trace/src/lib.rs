@@ -1,4 +1,4 @@
-//! What happened: the one language between backends and analyses.
+//! Traces: the one language between backends and analyses.
 //!
 //! A backend pushes a [`Header`] and then timed [`Event`]s into a [`TraceSink`]; analyses,
 //! writers and the in-memory trace are all sinks, so a long run streams in bounded memory.
@@ -22,8 +22,8 @@ pub use beside::beside;
 pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
 pub use event::{Event, Kind};
 pub use header::{
-    Asked, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, Origin, PeriodMemory, RqMemory,
-    Run, Signal, Whence,
+    Asked, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, Origin, PeriodMemory,
+    RqMemory, Run, Signal, Whence,
 };
 pub use memory::Memory;
 pub use parts::{
@@ -35,12 +35,12 @@ pub use why::Why;
 
 use risetime_kernel::units::Instant;
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// When it ended.
+    /// Time at which the run ended.
     pub end: Instant,
-    /// How many events were pushed.
+    /// Number of events that were pushed.
     pub events: u64,
     /// What a reader should know about this run: settings without effect, approximations.
     pub notes: Vec<String>,
@@ -48,14 +48,14 @@ pub struct Outcome {
     pub timer_interrupts: Option<u64>,
 }
 
-/// Why a run could not be carried out or finished.
+/// Reason for which a run could not be carried out or finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
     /// The experiment cannot be run as asked: bad input (exit code 2).
     Input(risetime_model::InputError),
     /// This backend cannot run here, and what is missing (exit code 3).
     Unavailable(String),
-    /// It went wrong on the way: reason, with seed and time (exit code 1).
+    /// The run went wrong on the way: reason, with seed and time (exit code 1).
     Failed(String),
 }
 

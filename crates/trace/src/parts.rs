@@ -31,23 +31,25 @@ impl PressureClass {
     }
 }
 
-/// As its word.
+/// The class's word.
 impl std::fmt::Debug for PressureClass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.as_str().fmt(f)
     }
 }
 
-/// From what a governor decides (`sugov_policy`, `sugov_cpu`), as it is before, and what it asks for then.
+/// State from which a governor decides (`sugov_policy`, `sugov_cpu`), as it is before, and what it
+/// asks for then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreqLook {
     /// `next_freq`: what it asked for last.
     pub next_freq: KHz,
     /// `cached_raw_freq`.
     pub cached_raw_freq: KHz,
-    /// So long ago (`last_freq_update_time`), in ns.
+    /// Time since that request (`last_freq_update_time`), in ns.
     pub since_ns: u64,
-    /// It decides whatever the rate limit says (`limits_changed`, `need_freq_update`).
+    /// True if the governor decides whatever the rate limit says (`limits_changed`,
+    /// `need_freq_update`).
     pub forced: bool,
     /// What the last decision guaranteed the CPU (`bw_min`; before 6.8 `bw_dl`).
     pub bw_min: Util,
@@ -69,7 +71,7 @@ pub struct FreqLook {
     pub chosen: Option<KHz>,
 }
 
-/// Who caps a domain's frequency while the machine runs.
+/// The party that caps a domain's frequency while the machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
     /// The hardware itself, whatever it is asked for.
@@ -93,11 +95,11 @@ impl Limit {
 /// What a CPU does for which tasks are looked for (`enum cpu_idle_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleType {
-    /// It runs something.
+    /// The CPU runs something.
     NotIdle,
-    /// It idles.
+    /// The CPU idles.
     Idle,
-    /// Its last task is about to leave it.
+    /// The CPU's last task is about to leave it.
     NewlyIdle,
 }
 
@@ -109,7 +111,7 @@ impl IdleType {
 /// A choice of `menu`: everything that it is made from, and what came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MenuSelect {
-    /// Its memory before (`struct menu_device`): `next_timer_ns` of the sleep before.
+    /// The governor's memory before (`struct menu_device`): `next_timer_ns` of the sleep before.
     pub next_timer_ns: u64,
     /// `bucket`.
     pub bucket: u8,
@@ -123,8 +125,8 @@ pub struct MenuSelect {
     pub last: Option<LastSleep>,
     /// The next timer as it was told (`tick_nohz_get_sleep_length`), in ns; `None`: it did not ask for it.
     pub sleep_length_ns: Option<u64>,
-    /// To the next event of the CPU's clock, the tick's included, in ns: the length that it was told
-    /// beside.
+    /// Time to the next event of the CPU's clock, the tick's included, in ns: the length that it
+    /// was told beside.
     pub delta_next_ns: i64,
     /// Whether the tick is stopped already.
     pub tick_stopped: bool,
@@ -139,9 +141,10 @@ pub struct MenuSelect {
 pub struct QuotaStat {
     /// Periods that ended while the group used its quota (`nr_periods`).
     pub periods: u64,
-    /// Of those, at whose end it was used up on some CPU (`nr_throttled`).
+    /// Number of those periods at whose end the quota was used up on some CPU (`nr_throttled`).
     pub throttled: u64,
-    /// How long it was so until it was refilled, on all CPUs together (`throttled_time`).
+    /// Time for which it was used up until it was refilled, on all CPUs together
+    /// (`throttled_time`).
     pub time: Span,
     /// The longest of these times. `None`: not told.
     pub longest: Option<Span>,
@@ -158,13 +161,13 @@ pub struct LastSleep {
     pub by_tick: bool,
 }
 
-/// How a task left its CPU.
+/// Way in which a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOut {
     /// Still runnable: preempted or its slice is over.
     Preempted,
-    /// It sleeps.
+    /// The task sleeps.
     Sleeping,
-    /// It has ended.
+    /// The task has ended.
     Exited,
 }

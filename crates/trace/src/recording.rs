@@ -38,7 +38,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Those of `text`, which errors call `place`.
+    /// The lines of `text`, which errors call `place`.
     pub fn new(text: &'a str, place: &'a str) -> Lines<'a> {
         Lines { place, lines: text.lines().peekable(), number: 0 }
     }
@@ -48,7 +48,7 @@ impl<'a> Lines<'a> {
         InputError::new(format!("{}:{}", self.place, self.number.max(1)), what)
     }
 
-    /// What follows `key` on the next line.
+    /// Reads what follows `key` on the next line.
     ///
     /// Errors: another line, or none.
     pub fn value(&mut self, key: &str) -> Result<&'a str, InputError> {
@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// What follows `key` on the next line, if that is its key.
+    /// Reads what follows `key` on the next line, if that is its key.
     pub fn opt_value(&mut self, key: &str) -> Option<&'a str> {
         let found = after_key(self.lines.peek()?, key)?;
         self.number += 1;

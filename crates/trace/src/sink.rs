@@ -1,4 +1,4 @@
-//! Where events go.
+//! Sinks: where events go.
 
 use crate::{Event, Header};
 use risetime_kernel::units::Instant;
@@ -7,11 +7,11 @@ use risetime_kernel::units::Instant;
 pub trait TraceSink {
     /// The head of the trace, before any event.
     fn header(&mut self, header: &Header);
-    /// One event. Times never go back.
+    /// Takes in one event. Times never go back.
     fn event(&mut self, at: Instant, event: &Event);
     /// The run is over.
     fn end(&mut self, at: Instant);
-    /// Which events are worth making: others may come or not. The same from header to end.
+    /// The events that are worth making: others may come or not. The same from header to end.
     fn listens(&self) -> Hears {
         Hears::All
     }
@@ -20,15 +20,16 @@ pub trait TraceSink {
 /// What a sink takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hears {
-    /// Nothing.
+    /// No events.
     Nothing,
-    /// What figures are made of: not the signals of runqueues, nor what is told for a person who looks at the
-    /// trace. A third of a phone's events are those.
+    /// The events that figures are made of: not the signals of runqueues, nor what is told for a
+    /// person who looks at the trace. A third of a phone's events are those.
     Figures,
     /// Every event that tells what happened.
     All,
-    /// Also what tasks are at the time ([`Event::Prio`], [`Event::Clamps`], [`Event::CpuClamps`]). Nothing but a file for
-    /// a person wants it: for a simulator it follows from the workload.
+    /// The attributes of tasks at the time, too ([`Event::Prio`], [`Event::Clamps`],
+    /// [`Event::CpuClamps`]). Nothing but a file for a person wants it: for a simulator it follows
+    /// from the workload.
     Attributes,
 }
 

@@ -4,7 +4,7 @@
 /// what a report says of a migration that happened for it.
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])* $number:literal $name:ident $word:literal $told:literal,)*) => {
-        /// Why a decision was taken.
+        /// Reason of a decision.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Why {
@@ -81,7 +81,7 @@ reasons! {
     13 RtPush "rt_push" "pushed on: it had to wait",
     /// A task of SCHED_HIGH waited where it was.
     34 HighPush "high_push" "pushed on: it had to wait",
-    /// It goes to a CPU of which tasks of SCHED_OVERCOMMIT ask for less.
+    /// The task goes to a CPU of which tasks of SCHED_OVERCOMMIT ask for less.
     35 OvercommitPush "overcommit_push" "pushed on: it had to wait",
     /// A deadline task waited where it was (`push_dl_task`).
     14 DlPush "dl_push" "pushed on: it had to wait",
@@ -91,9 +91,9 @@ reasons! {
     32 LeastLoad "least_load" "CPU with the shortest queue",
     /// A CPU that looked for who is to run found the earliest deadline elsewhere (MuQSS).
     33 EarliestDeadline "earliest_deadline" "taken: the earliest deadline of all CPUs",
-    /// Its CPU went offline.
+    /// The task's CPU went offline.
     16 Hotplug "hotplug" "its CPU went offline",
-    /// Another trace said so (`verify`'s mode *given*).
+    /// The decision is given by another trace (`verify`'s mode *given*).
     17 Given "given" "given",
     // Frequency.
     /// The util asks for this frequency.
@@ -112,8 +112,8 @@ reasons! {
     24 UclampMax "uclamp_max" "uclamp max",
     /// Raised to the bandwidth that deadline tasks, or servers, are promised.
     38 DlBandwidth "dl_bandwidth" "dl bandwidth",
-    /// As far as it goes in one step from the frequency of the moment, which util is taken to be a share of: it is not
-    /// frequency-invariant.
+    /// The frequency is as far as one step goes from that of the moment, which util is taken to be
+    /// a share of: it is not frequency-invariant.
     39 NotInvariant "not_invariant" "not invariant",
     /// Raised by the iowait boost.
     25 IowaitBoost "iowait_boost" "iowait boost",
@@ -125,7 +125,7 @@ reasons! {
     29 RealTime "real_time" "real time",
     /// A CPU is full, or boosted: no less than `hispeed_freq` (`interactive`).
     30 Hispeed "hispeed" "hispeed",
-    /// Not lower yet: `min_sample_time` is not over (`interactive`).
+    /// A lower frequency has to wait: `min_sample_time` is not over (`interactive`).
     31 MinSampleTime "min_sample_time" "min sample time",
     /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
     28 Fixed "fixed" "fixed",

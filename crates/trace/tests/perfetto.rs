@@ -508,7 +508,8 @@ fn jobs_are_slices_that_do_not_overlap_on_a_track() {
         deadline: None,
         period: None,
     };
-    header.asked.as_mut().expect("a run of something").jobs = vec![spec("frame", &[0, 1]), spec("tick", &[2])];
+    header.asked.as_mut().expect("a run of something").jobs =
+        vec![spec("frame", &[0, 1]), spec("tick", &[2])];
     let period = Span(10 * MS);
     let begins = |at: u64, release| {
         let release = Some(Instant(release * MS));

@@ -1,4 +1,4 @@
-//! From the agent's answer to a trace.
+//! Collecting: from the agent's answer to a trace.
 //!
 //! ```text
 //! time 0       the mark `rt start`; what came before gives the state the run starts from
@@ -45,7 +45,7 @@ const IDLE_EXIT: i64 = 0xffff_ffff;
 pub(crate) struct Collected {
     /// The end of the run.
     pub(crate) end: Instant,
-    /// How many events went into the sink.
+    /// Number of events that went into the sink.
     pub(crate) events: u64,
 }
 
@@ -123,12 +123,12 @@ enum Raw<'a> {
     },
     Plug(Step),
     Mark(&'a str),
-    /// Of the workload's task of this number.
+    /// A mark of the workload's task of this number.
     Job {
         task: u32,
         mark: JobMark,
     },
-    /// From what the kernel decides.
+    /// State from which the kernel decides.
     Told(Told),
 }
 
@@ -140,7 +140,7 @@ struct Thread<'a> {
     prio: i64,
 }
 
-/// How an event's record is understood; `None`: it is of no interest here.
+/// Decoder of an event's record; `None`: the event is of no interest here.
 type Decode = for<'a> fn(&Format, &Record<'a>) -> Option<Raw<'a>>;
 
 fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
@@ -570,7 +570,7 @@ struct Pour<'a> {
     next_task: u32,
     /// Tasks the sink has been told of, with the CPU they were last seen on.
     known: BTreeMap<TaskId, CpuId>,
-    /// Of the workload's tasks.
+    /// Limits of the workload's tasks.
     limits: Vec<Limits>,
     // What was before time 0.
     running: Vec<Option<(i32, String, i64)>>,
@@ -579,7 +579,7 @@ struct Pour<'a> {
     /// The last update of each CPU's signals, by class.
     signals: BTreeMap<(u32, &'static str), Event>,
     overutilized: Option<bool>,
-    /// Where it is wanted from what the kernel decides.
+    /// Decisions, where it is wanted from what the kernel decides.
     decisions: Option<Decisions>,
     /// The priority of each task that is known, told where somebody wants it.
     prios: BTreeMap<TaskId, i64>,

@@ -1,4 +1,4 @@
-//! From the agent's answer to the state behind a kernel's decisions, where that was asked for.
+//! Decisions: from the agent's answer to the state behind them, where that was asked for.
 //!
 //! ```text
 //! sched_waking                     who wakes a task
@@ -29,10 +29,11 @@ const TIF_NEED_RESCHED: i64 = 1;
 const TIF_NEED_RESCHED_LAZY: i64 = 2;
 /// `next_timer_ns` where `menu` did not ask for it: KTIME_MAX.
 const NOT_ASKED: u64 = i64::MAX as u64;
-/// Before that `enum cpu_idle_type` began with CPU_IDLE.
+/// Release before which `enum cpu_idle_type` began with CPU_IDLE.
 const V6_10: KernelRev = KernelRev::new(6, 10);
 
-/// When a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such domain.
+/// Times at which a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such
+/// domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) jiffies: u64,
@@ -89,7 +90,7 @@ pub(crate) enum Told {
         cpu: u32,
         lazy: bool,
     },
-    /// Of any task: one of another class has none.
+    /// State of a deadline task, told of any task: one of another class has none.
     Deadline {
         pid: i32,
         runtime: i64,
@@ -128,14 +129,14 @@ pub(crate) enum Told {
     SchedTick,
 }
 
-/// As much as one record tells.
+/// Things that one record tells, at most.
 pub(crate) type Few = [Option<Told>; 9];
 
 fn few<const N: usize>(told: [Option<Told>; N]) -> Few {
     std::array::from_fn(|i| told.get(i).copied().flatten())
 }
 
-/// How a record is understood.
+/// Decoder of a record.
 pub(crate) type Decode = fn(&Format, &Record<'_>) -> Few;
 
 fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
@@ -323,7 +324,7 @@ pub(crate) struct Decisions {
     looks: bool,
     /// Entities of tasks that nobody knows yet.
     early: BTreeMap<i32, Place>,
-    /// From what `menu` chooses on a CPU, until it has.
+    /// State from which `menu` chooses on a CPU, until it has.
     choosing: BTreeMap<u32, MenuSelect>,
 }
 

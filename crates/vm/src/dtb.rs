@@ -27,13 +27,13 @@ use risetime_kernel::units::{CpuId, KHz};
 use risetime_model::platform::{Domain, IdleState, cpu_ranges};
 use risetime_model::{InputError, Platform};
 
-/// As many CPUs as one GICv3 redistributor region of `virt` serves.
+/// Number of CPUs that one GICv3 redistributor region of `virt` serves.
 pub const MAX_CPUS: usize = 123;
 
-/// As many CPUs as a GICv2 serves.
+/// Number of CPUs that a GICv2 serves.
 const MAX_CPUS_GIC_V2: usize = 8;
 
-/// How much memory the machine has, in MiB.
+/// Memory of the machine, in MiB.
 pub(crate) const MEMORY_MIB: u32 = 1024;
 
 /// The CPU model: 64-bit, with atomics, and free of the faults whose workarounds would cost

@@ -35,12 +35,12 @@ const OLDEST: KernelRev = KernelRev::V6_1;
 const OLDEST_QEMU: (u32, u32) = (8, 2);
 /// No kernel or module is longer, unpacked: what QEMU itself unpacks at most (LOAD_IMAGE_MAX_GUNZIP_BYTES).
 const MAX_IMAGE: u64 = 256 << 20;
-/// Where stock kernels are, newest first in most years.
+/// Suites where stock kernels are, newest first in most years.
 const KERNEL_SUITES: &[&str] =
     &["sid", "trixie-backports", "trixie", "bookworm-backports", "bookworm"];
 /// Debian suite of the QEMU that is fetched: one, so that its libraries fit together.
 const QEMU_SUITES: &[&str] = &["trixie"];
-/// How a compressed Image begins.
+/// First bytes of a compressed Image.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Free space that a fetch needs, in MB: packages and what is in them.
 const SPACE_MB: u64 = 800;

@@ -16,7 +16,7 @@ use risetime_model::output::whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// So often a run is tried until two agree.
+/// Number of times that a run is tried until two agree.
 const TRIES: usize = 3;
 
 /// The fingerprint file of one kind of run.

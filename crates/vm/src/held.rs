@@ -30,9 +30,10 @@ use std::time::{Duration, Instant};
 
 /// The socket of a machine that is to be held, in its directory.
 pub(crate) const CONTROL: &str = "control";
-/// How often something is looked at.
+/// Time between two looks at something.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often a state is tried to be made: a host that is very busy may be late to stop a machine.
+/// Number of times that a state is tried to be made: a host that is very busy may be late to stop a
+/// machine.
 const TRIES: usize = 3;
 /// An answer over the socket comes within this time.
 const ANSWERS: Duration = Duration::from_secs(30);

@@ -46,8 +46,8 @@ use risetime_model::settings::{SKIP_MS, Value};
 use risetime_model::workload::TaskGroup;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
 use risetime_trace::{
-    Backend, BackendKind, Clock, Event, Header, Image, MachineInfo, Origin, Outcome, QuotaStat, Run,
-    RunError, Signal, TraceSink, Whence,
+    Backend, BackendKind, Clock, Event, Header, Image, MachineInfo, Origin, Outcome, QuotaStat,
+    Run, RunError, Signal, TraceSink, Whence,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -60,7 +60,7 @@ use std::time::Duration;
 pub struct Vm {
     /// Every setting that an experiment may have, with its home: what of it the guest can be given.
     pub catalogue: Catalogue,
-    /// How QEMU is called.
+    /// QEMU and how it is called.
     pub qemu: Qemu,
     /// The kernel's Image; its modules are in `modules/` beside it, if it has any.
     pub kernel: PathBuf,
@@ -72,7 +72,8 @@ pub struct Vm {
     pub decisions: bool,
     /// Time of an instruction of the guest: 2^shift ns.
     pub shift: u32,
-    /// Where fingerprints of runs are kept, so that one that takes another course is noticed.
+    /// Directory where fingerprints of runs are kept, so that one that takes another course is
+    /// noticed.
     pub memory: Option<PathBuf>,
     /// Wall-clock limit of one run; `None`: from the experiment's length.
     pub limit: Option<Duration>,

@@ -36,7 +36,7 @@ pub(crate) struct Probed {
     pub(crate) asked: Option<Asked>,
 }
 
-/// Where a signal stands: `util_sum`, `period_contrib`, `last_update_time`.
+/// Position of a signal: `util_sum`, `period_contrib`, `last_update_time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) sum: u64,
@@ -55,7 +55,7 @@ pub(crate) struct CfsLeft {
 /// What `menu` is told, but for the next timer, which it asks for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// From the beginning of the CPU's idling to the next event of its clock.
+    /// Time from the beginning of the CPU's idling to the next event of its clock.
     pub(crate) delta_next_ns: i64,
     pub(crate) tick_stopped: bool,
 }

@@ -16,7 +16,7 @@ use std::io::{self, BufRead, Read, Write};
 /// A console gives a line of at most 4095 bytes to whoever reads it.
 const MAX_LINE: usize = 4000;
 
-/// Why a conversation ended early.
+/// Reason for which a conversation ended early.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// A line of the input that cannot be sent: its number from 1, and what is wrong.

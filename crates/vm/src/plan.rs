@@ -1,4 +1,4 @@
-//! From an experiment to the agent's job.
+//! Plans: from an experiment to the agent's job.
 //!
 //! ```text
 //! settings     where each has its home (`Home`, in the catalogue): the files of sysctl, sysfs, debugfs
@@ -26,7 +26,7 @@ use risetime_model::{Experiment, InputError, Platform};
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
 const BUFFER_KB: u32 = 16 << 10;
-/// So long the boot's utilisation estimates are given to decay (of the guest's time).
+/// Time that the boot's utilisation estimates are given to decay (of the guest's time).
 pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
 
 pub(crate) const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
@@ -460,7 +460,7 @@ pub(crate) fn frequency_limits(job: &Job, d: &Domain) -> (KHz, KHz) {
 pub(crate) struct Limits {
     cpus: Vec<u32>,
     uclamp_max: Util,
-    /// By frequency domain: its highest frequency under this job.
+    /// Highest frequency of each domain under this job.
     max_freq: Vec<KHz>,
     /// Boost OPPs may be used.
     boosts: bool,

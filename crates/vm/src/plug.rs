@@ -1,4 +1,4 @@
-//! From the steps in which a CPU goes offline or comes back to the moment that counts.
+//! Hotplug: from the steps in which a CPU goes offline or comes back to the moment that counts.
 //!
 //! ```text
 //! goes    ── CPUHP_AP_ACTIVE begins: no task may be there any more ── … some ms … ── CPUHP_OFFLINE
@@ -20,14 +20,14 @@ pub(crate) enum Step {
     Exit { cpu: u32, step: i64 },
 }
 
-/// Which CPUs are offline, as steps are heard of.
+/// Set of the CPUs that are offline, as steps are heard of.
 #[derive(Debug, Default)]
 pub(crate) struct Plug {
     /// CPUHP_AP_ACTIVE.
     active: i64,
     /// No task may be there.
     pub(crate) offline: BTreeSet<u32>,
-    /// On their last step back.
+    /// CPUs on their last step back.
     coming: BTreeSet<u32>,
 }
 

@@ -27,7 +27,7 @@ const EVENTS: &[&str] = &[
     "power/cpu_idle",
 ];
 
-/// Where CPUs go offline: the steps in which they do.
+/// Events of the steps in which CPUs go offline or come back.
 const HOTPLUG: &[&str] = &["cpuhp/cpuhp_enter", "cpuhp/cpuhp_exit"];
 
 /// The scheduler's signals, on its bare tracepoints.
@@ -73,21 +73,21 @@ const PROBES: &[&str] = &[
      l1=rq->sd->parent->last_balance i1=rq->sd->parent->balance_interval",
 ];
 
-/// Where a group has a quota: when it is refilled. The group is told by its place in the hierarchy's
-/// list of them (`css.id`), which lies at a fixed distance from its timer.
+/// Refills of a group's quota. The group is told by its place in the hierarchy's list of them
+/// (`css.id`), which lies at a fixed distance from its timer.
 const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
      css=+{task_group.css+cgroup_subsys_state.id-task_group.cfs_bandwidth-cfs_bandwidth.period_timer}($arg1):s32";
 
-/// Where a wakeup begins.
+/// Begin of a wakeup.
 const WAKING: &str = "sched/sched_waking";
 
-/// From here on a probe at a function's return can read its arguments.
+/// Release from which on a probe at a function's return can read its arguments.
 const V6_9: KernelRev = KernelRev::new(6, 9);
-/// From here on arm64 has probes on tracepoints.
+/// Release from which on arm64 has probes on tracepoints.
 const V6_14: KernelRev = KernelRev::new(6, 14);
-/// From here on `need_resched` has a tracepoint.
+/// Release from which on `need_resched` has a tracepoint.
 const V6_17: KernelRev = KernelRev::new(6, 17);
-/// From here on it is tasks that wait for their group's quota.
+/// Release from which on it is tasks that wait for their group's quota.
 const V6_18: KernelRev = KernelRev::new(6, 18);
 
 /// What `util_est` was before it was one number (up to 6.7).

@@ -27,18 +27,19 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So long may a kernel take until its first program runs; 5 s on an idle host.
+/// Time in which a kernel's first program has to run; 5 s on an idle host.
 pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
-/// How often a process is looked at: short runs should not wait for us, long ones not be disturbed.
+/// Time between two looks at a process: short runs should not wait for us, long ones not be
+/// disturbed.
 const LOOK: Duration = Duration::from_millis(10);
-/// How many of the console's last lines an error shows.
+/// Number of the console's last lines that an error shows.
 const LAST_LINES: usize = 12;
-/// How the names of run directories begin.
+/// Prefix of the names of run directories.
 const PREFIX: &str = "risetime-run";
 /// The state of a machine, in the directory where it was made and in those of its runs.
 pub(crate) const STATE: &str = "state";
 
-/// How to call QEMU: the program and the arguments that come before all others.
+/// Call of QEMU: the program and the arguments that come before all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qemu {
     /// Program and first arguments.
@@ -52,10 +53,11 @@ pub struct Qemu {
 const QUIET: &str = "cryptomgr.notests=1 damon_stat.enabled=0 transparent_hugepage=never \
                      sysctl.vm.compaction_proactiveness=0";
 
-/// Up to 6.18 every system call draws a random stack offset (`choose_random_kstack_offset`). This machine has
-/// no entropy, so the generator is never ready (`crng_ready`): each draw extracts the pool anew, some
-/// 15 µs, under one lock for all CPUs, interrupts off. 7.2 has a generator of its own for it. Nothing here
-/// depends on where stacks are.
+/// Argument that switches random stack offsets off. Up to 6.18 every system call draws a random
+/// stack offset (`choose_random_kstack_offset`). This machine has no entropy, so the generator is
+/// never ready (`crng_ready`): each draw extracts the pool anew, some 15 µs, under one lock for all
+/// CPUs, interrupts off. 7.2 has a generator of its own for it. Nothing here depends on where
+/// stacks are.
 const LIGHT: &str = "randomize_kstack_offset=off";
 
 /// A machine to boot.
@@ -87,7 +89,7 @@ impl Machine<'_> {
     }
 }
 
-/// Why a boot gave no answer.
+/// Reason for which a boot gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BootError {
     /// QEMU or a file could not be started or written.
@@ -159,14 +161,14 @@ fn kill(child: &Mutex<Child>) {
     let _ = child.wait();
 }
 
-/// Where a machine comes from, and how far it goes by itself.
+/// Course of a machine: where it comes from, and how far it goes by itself.
 #[derive(Clone, Copy, Debug)]
 enum Course<'a> {
-    /// From its boot to its end.
+    /// The machine runs from its boot to its end.
     Whole,
-    /// From its boot until it is stopped over its socket.
+    /// The machine runs from its boot until it is stopped over its socket.
     Held,
-    /// From the state in this file to its end.
+    /// The machine runs from the state in this file to its end.
     Resumed(&'a Path),
 }
 

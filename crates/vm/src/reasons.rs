@@ -1,4 +1,5 @@
-//! Why a kernel left a task where it was, and no faster: what a stock kernel decides and has no tracepoint for.
+//! Reasons for which a kernel left a task where it was, and no faster: what a stock kernel decides
+//! and has no tracepoint for.
 //!
 //! ```text
 //! misfit    `update_misfit_status`, at each switch and at each update of whoever runs (its tick): its util and
@@ -31,10 +32,10 @@ use risetime_trace::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// From here on arm64 kernels show their scheduler's signals in an ordinary run.
+/// Release from which on arm64 kernels show their scheduler's signals in an ordinary run.
 const V6_14: KernelRev = KernelRev::new(6, 14);
-/// So long a change takes at most from the request to `cpu_frequency`, besides the domain's latency: the kthread
-/// that carries it out has to be woken.
+/// Time that a change takes at most from the request to `cpu_frequency`, in ns, besides the
+/// domain's latency: the kthread that carries it out has to be woken.
 const KTHREAD_NS: u64 = 2_000_000;
 
 /// Lists the signals that are recomputed, for the trace's header: `has` says whether a signal is in
@@ -51,10 +52,10 @@ pub(crate) fn signals(
     names.map(|(name, _)| Signal { name, origin: Origin::Recomputed }).collect()
 }
 
-/// How a governor chooses.
+/// Way in which a governor chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Governed {
-    /// By util.
+    /// A frequency by util.
     Schedutil,
     /// A frequency that follows nothing: `performance`, `powersave`, `userspace`.
     Fixed,
@@ -94,7 +95,7 @@ struct Known {
     runnable: bool,
     util_avg: Util,
     util_est: Util,
-    /// Of the fair class.
+    /// True for a task of the fair class.
     fair: bool,
     clamps: Uclamp,
     group: usize,

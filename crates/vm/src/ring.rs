@@ -28,7 +28,7 @@ pub(crate) struct PageLayout {
     size: usize,
 }
 
-/// Where a field lies in an event.
+/// Place of a field in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) offset: usize,

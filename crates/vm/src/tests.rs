@@ -303,7 +303,11 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
     assert_eq!(header.machine.settings.int("sched_energy_aware"), Some(1));
     let period = PeriodMemory { group: GroupId(2), ends: Instant(420) };
     assert_eq!(header.image.periods, [period], "the root group is 1");
-    assert_eq!(header.image.tick, Some(Instant(5_000_000 - 500 - 80)), "80 from that mark to the start");
+    assert_eq!(
+        header.image.tick,
+        Some(Instant(5_000_000 - 500 - 80)),
+        "80 from that mark to the start"
+    );
     let mut seen = Shown(Vec::new());
     trace.replay(&mut seen);
     let user = |why| Event::TaskNew {

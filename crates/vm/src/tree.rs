@@ -24,7 +24,7 @@ enum Prop {
     U64(u64),
     /// Strings.
     Text(Vec<String>),
-    /// Only present or not.
+    /// A property without a value.
     Flag,
 }
 

@@ -65,31 +65,32 @@ pub struct Jobs {
     pub declared: bool,
     /// Released by the run's end, merged ones counted.
     pub released: u64,
-    /// Of those, due by the run's end.
+    /// Number of released jobs that were due by the run's end.
     pub due: u64,
-    /// When they are due hangs on timers alone, and not on when the program comes to them: each was released by a timer, and
-    /// none later than that said.
+    /// True if due times hang on timers alone, and not on when the program comes to them: each job
+    /// was released by a timer, and none later than that said.
     pub by_timer: bool,
     /// Done.
     pub done: u64,
     /// Done after they were due.
     pub late: u64,
-    /// Without work of their own.
+    /// Jobs without work of their own, merged into a later one.
     pub merged: u64,
     /// Superseded in the chain.
     pub dropped: u64,
-    /// Not done by the run's end.
+    /// Jobs not done by the run's end.
     pub unfinished: u64,
-    /// Of those, due by then.
+    /// Unfinished jobs that were due by then.
     pub overdue: u64,
     /// Done in a second, from the workload's start, or from where jobs count: frames a second. `None`: nothing counts.
     pub per_second: Option<f64>,
-    /// From release to done; `None`: none is done or overdue.
+    /// Times from release to done; `None`: none is done or overdue.
     pub response: Option<Percentiles>,
-    /// From due to done.
+    /// Times from due to done.
     pub lateness: Option<Percentiles>,
-    /// How much longer those that are done took than at full speed, of the response: while a task of the chain was awake and
-    /// worked at one, ∫(1 − s) dt; and all the time that one waited for the task whose turn it was to begin it.
+    /// Times by which jobs that are done took longer than at full speed, of the response: while a
+    /// task of the chain was awake and worked at one, ∫(1 − s) dt; and all the time that one waited
+    /// for the task whose turn it was to begin it.
     pub longer: Option<Percentiles>,
     /// The latest job, of those that are done or overdue.
     pub latest: Option<Latest>,
@@ -97,7 +98,7 @@ pub struct Jobs {
     pub worst: Vec<Missed>,
     /// While its tasks ran, by jobs done; `None`: none is done, or the power is unknown.
     pub mj_per_job: Option<f64>,
-    /// Of those that are done, what each took, in mJ; `None` likewise.
+    /// Energy of each job that is done, in mJ; `None`: unknown, or none is done.
     pub energy: Option<Percentiles>,
 }
 
@@ -106,15 +107,15 @@ pub struct Jobs {
 pub struct Latest {
     /// The task that begins it, which tells instances apart.
     pub comm: Option<String>,
-    /// Which of that task's, from 0, merged ones counted.
+    /// Number of the job among its task's, from 0, merged ones counted.
     pub number: u64,
-    /// When it was due.
+    /// Time at which it was due, in ms.
     pub due_ms: f64,
-    /// How long after that it was done.
+    /// Time after that at which it was done, in ms.
     pub lateness_ms: f64,
 }
 
-/// So many late jobs are kept.
+/// Number of late jobs that are kept.
 pub const WORST: usize = 20;
 
 /// A job that was missed, or several in a row that were missed alike.
@@ -122,19 +123,20 @@ pub const WORST: usize = 20;
 pub struct Missed {
     /// The task that begins it, which tells instances apart.
     pub comm: String,
-    /// Which, from 0, merged ones counted; of several the first, as all that follows.
+    /// Number of the job, from 0, merged ones counted; of several the first, as all that follows.
     pub number: u64,
-    /// How many.
+    /// Number of jobs in a row.
     pub n: u64,
     /// `late`, `merged`, `dropped`, `overdue`.
     pub how: &'static str,
-    /// When it was released.
+    /// Time at which it was released, in ms.
     pub release_ms: f64,
-    /// When it was due; `None`: no timer had said.
+    /// Time at which it was due, in ms; `None`: no timer had said.
     pub due_ms: Option<f64>,
-    /// When it was done, of a late one; else when it was merged or dropped, or the run's end.
+    /// Time at which it was done, of a late one, in ms; else when it was merged or dropped, or the
+    /// run's end.
     pub over_ms: f64,
-    /// How long after it was due that is, of one that was late or overdue.
+    /// Time after its due time at which that was, of one that was late or overdue, in ms.
     pub lateness_ms: Option<f64>,
     /// The task of its chain with which it was longest, waiting for it or worked at, and how long; `None`: it was with one
     /// alone.
@@ -174,7 +176,7 @@ struct Named {
     counts: Counts,
     /// Some was released when the program came to it.
     put_off: bool,
-    /// When jobs are due of which all else is known.
+    /// Due times of jobs of which all else is known.
     ahead: BinaryHeap<Reverse<u64>>,
     response: Signed,
     lateness: Signed,
@@ -185,11 +187,11 @@ struct Named {
     /// A deadline, or a chain.
     declared: bool,
     energy: Energy,
-    /// How much longer those that are done took than at full speed.
+    /// Times by which jobs that are done took longer than at full speed.
     longer: Signed,
     /// The streams of the run so far.
     streams: Vec<usize>,
-    /// Which were done, and their responses in ns, if somebody asks.
+    /// Jobs that were done, and their responses in ns, if they are asked for.
     listed: Option<Vec<(Piece, u64)>>,
 }
 
@@ -197,9 +199,9 @@ struct Named {
 #[derive(Default)]
 struct Energy {
     done: u128,
-    /// Of jobs that are not.
+    /// Energy of jobs that are not done.
     others: u128,
-    /// Of no job's.
+    /// Energy of no job.
     none: u128,
     /// A task ran where the power is unknown.
     unknown: bool,
@@ -211,7 +213,7 @@ struct Energy {
 struct Gone {
     over: Over,
     how: &'static str,
-    /// In ns, if that is known.
+    /// Lateness in ns, if that is known.
     lateness: Option<i64>,
 }
 
@@ -231,15 +233,15 @@ struct Counts {
 pub(crate) struct Streams {
     chains: Chains,
     names: Vec<Named>,
-    /// By stream: its place among the names.
+    /// Place among the names, by stream.
     named: Vec<usize>,
-    /// By stream: the tasks of its chain.
+    /// Tasks of the chain, by stream.
     tasks: Vec<Vec<TaskId>>,
     /// Jobs that were released before are not counted.
     from: Instant,
-    /// When the workload starts.
+    /// Time at which the workload starts.
     start: Instant,
-    /// By stream: what was for no job before.
+    /// Energy that was for no job before, by stream.
     none_before: Vec<u128>,
     /// Missed jobs that are not reported yet, if they are asked for.
     news: Option<Vec<Gone>>,

@@ -1,8 +1,8 @@
-//! How times of jobs, or their energies, are distributed.
+//! Distributions of times of jobs, or of their energies.
 
 use crate::latency::Histogram;
 
-/// Of a time in ms, or an energy in mJ.
+/// Percentiles of a time in ms, or an energy in mJ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
     /// Half of them are at most that.

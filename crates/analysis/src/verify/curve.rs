@@ -8,16 +8,16 @@ use risetime_trace::{Event, Memory};
 pub struct Curve {
     /// (time, util_avg) at each update; before the first nothing is known.
     pub util: Vec<(Span, u64)>,
-    /// When it ran: (from, to), in order.
+    /// Times at which the task ran: (from, to), in order.
     pub on: Vec<(Span, Span)>,
-    /// Where and how fast it ran; waiting and sleep in between do not end a stretch.
+    /// Stretches of running by place and speed; waiting and sleep in between do not end a stretch.
     pub ran: Vec<Stretch>,
     /// Each change of frequency domain while it was runnable or asleep: (time, first CPU of the
     /// domain it came from, of the one it went to).
     pub moves: Vec<(Span, CpuId, CpuId)>,
     /// Runnable, not running.
     pub waited: Span,
-    /// How long the curve is.
+    /// Length of the curve.
     pub length: Span,
 }
 
@@ -90,7 +90,7 @@ impl Curve {
 struct Walk {
     curve: Curve,
     t0: Instant,
-    /// Since when the present state (running on `on`, or waiting) holds.
+    /// Time since which the present state (running on `on`, or waiting) holds.
     since: Instant,
     on: Option<CpuId>,
     runnable: bool,

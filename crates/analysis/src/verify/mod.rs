@@ -32,7 +32,7 @@ pub struct Judged {
     pub name: String,
     /// Settings of the policy, `+key=value…`.
     pub settings: String,
-    /// How many checks must hold in each mode, in the median start phase.
+    /// Number of checks that must hold in each mode, in the median start phase.
     pub wanted: usize,
     /// Decisions fed in: one comparison a start phase.
     pub given: Vec<Comparison>,
@@ -73,6 +73,6 @@ pub struct Caught {
     /// Place where it was caught: experiment, mode, the check as it fails it. `None`: nothing tells
     /// it from the true simulator.
     pub by: Option<(String, Mode, Check)>,
-    /// How many checks of the whole set it fails that the true simulator passes.
+    /// Number of checks of the whole set that the mutant fails and the true simulator passes.
     pub failed: usize,
 }

@@ -20,7 +20,7 @@ pub struct Phase {
     pub phase: Span,
     /// Time to the highest OPP in the reference; `None`: never.
     pub reference: Option<Span>,
-    /// In the candidate.
+    /// Time in the candidate.
     pub candidate: Option<Span>,
     /// The checks.
     pub comparison: Comparison,
@@ -29,9 +29,9 @@ pub struct Phase {
 /// All start phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phased {
-    /// In their order.
+    /// Start phases, in their order.
     pub phases: Vec<Phase>,
-    /// How many checks each phase has to hold.
+    /// Number of checks that each phase has to hold.
     pub wanted: usize,
 }
 

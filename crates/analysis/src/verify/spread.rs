@@ -31,8 +31,8 @@ use crate::readings::{Kind, Reading};
 /// What the means may be apart, of the reference's.
 pub const MARGIN: f64 = 0.05;
 
-/// Of the decided figures of a set so many have to be equivalent, of all so many may be undecided, and no energy may be
-/// different by more.
+/// Limits for a set: the least share of the decided figures that is equivalent, the largest share
+/// of all that is undecided, and the largest relative difference of an energy.
 const EQUIVALENT: f64 = 0.9;
 const UNDECIDED: f64 = 0.1;
 const ENERGY: f64 = 0.1;
@@ -40,9 +40,9 @@ const ENERGY: f64 = 0.1;
 /// The verdict on a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Nobody notices a difference.
+    /// The difference is too small to notice.
     Equivalent,
-    /// There is one.
+    /// The two sides differ.
     Different,
     /// Neither equivalence nor difference is certain.
     Undecided,
@@ -78,15 +78,15 @@ pub struct Side {
 pub struct Figure {
     /// Kind of the figure.
     pub kind: Kind,
-    /// Of what; empty: of all.
+    /// Subject of the figure; empty: all.
     pub of: String,
     /// Phases in which both sides have it.
     pub pairs: u32,
     /// Phases in which one has it and the other has not.
     pub alone: u32,
-    /// In the reference.
+    /// The figure in the reference.
     pub reference: Side,
-    /// In the candidate.
+    /// The figure in the candidate.
     pub candidate: Side,
     /// Mean of the candidate less that of the reference.
     pub difference: f64,
@@ -120,13 +120,13 @@ impl Figure {
 pub struct Equivalence {
     /// Name of the experiment.
     pub name: String,
-    /// From how many phases.
+    /// Number of start phases.
     pub phases: u32,
-    /// By kind.
+    /// Figures by kind.
     pub figures: Vec<Figure>,
 }
 
-/// How many figures are what.
+/// Number of figures by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Equivalent.

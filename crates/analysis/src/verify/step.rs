@@ -57,22 +57,22 @@ impl Decision {
     }
 }
 
-/// Of the moves by balancing, in percent: so many of the reference's are wanted here, and of those wanted here made
-/// there.
+/// Percentage of the moves by balancing: so many of the reference's are wanted here, and of those
+/// wanted here made there.
 pub const MOVES_WANTED: u64 = 80;
 
 /// Decisions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// How often the simulator was asked.
+    /// Number of decisions that the simulator was asked for.
     pub asked: u64,
-    /// Of these, where the reference tells what it decided.
+    /// Number of those of which the reference tells what it decided.
     pub comparable: u64,
-    /// Of these, where there was a choice.
+    /// Number of comparable ones in which there was a choice.
     pub real: u64,
-    /// Of these, decided alike.
+    /// Number of real choices decided alike.
     pub agree: u64,
-    /// Of the same, where the trivial decider was right.
+    /// Number of real choices in which the trivial decider was right.
     pub trivial: u64,
 }
 
@@ -81,11 +81,11 @@ pub struct Row {
 pub struct Moves {
     /// Made by the reference.
     pub given: u64,
-    /// Of these, wanted by the simulator at that time.
+    /// Number of given moves that the simulator wanted at that time.
     pub recalled: u64,
     /// Wanted by the simulator.
     pub own: u64,
-    /// Of these, made by the reference at that time.
+    /// Number of own moves that the reference made at that time.
     pub precise: u64,
 }
 
@@ -94,17 +94,17 @@ pub struct Moves {
 pub struct State {
     /// Name of the state.
     pub what: &'static str,
-    /// How often.
+    /// Number of comparisons.
     pub compared: u64,
-    /// How often it was the same.
+    /// Number of comparisons in which both were equal.
     pub equal: u64,
-    /// By how much it was off in all but one case of ten, in the value's own unit.
+    /// Difference in all but one case of ten, in the value's own unit.
     pub p90: u64,
-    /// At most.
+    /// Largest difference.
     pub most: u64,
 }
 
-/// Why a decision differs, as far as can be told.
+/// Cause of a decision that differs, as far as can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The decision would be the same a moment earlier or later.
@@ -129,7 +129,7 @@ impl Cause {
 /// A decision that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// In which experiment.
+    /// Name of the experiment.
     pub experiment: String,
     /// Time of the decision.
     pub at: Instant,
@@ -141,7 +141,7 @@ pub struct Difference {
     pub own: String,
     /// The decision of the recorded kernel.
     pub given: String,
-    /// Why it differs.
+    /// Cause of the difference.
     pub cause: Cause,
     /// The reason here.
     pub reason: String,
@@ -152,9 +152,9 @@ pub struct Difference {
 /// Decisions that differ alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike<'a> {
-    /// Of which kind.
+    /// Kind of the decision.
     pub decision: Decision,
-    /// Why they differ.
+    /// Cause of the differences.
     pub cause: Cause,
     /// The reason here.
     pub reason: &'a str,
@@ -171,7 +171,7 @@ pub struct Around {
     pub what: String,
 }
 
-/// So long before and after a decision that differs is shown what happened.
+/// Time before and after a decision that differs for which it is shown what happened.
 pub const AROUND: Span = Span::from_us(2000);
 
 /// All of one experiment, or of several.
@@ -187,7 +187,7 @@ pub struct Stepped {
     pub differences: Vec<Difference>,
     /// Events of the recorded kernel around the first difference.
     pub around: Vec<Around>,
-    /// How often the simulator's state had no room for what the reference did.
+    /// Number of times that the simulator's state had no room for what the reference did.
     pub lost: u64,
 }
 

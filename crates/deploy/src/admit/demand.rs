@@ -24,7 +24,7 @@ pub(super) const EDF_DEMAND: Test = Test {
     ask,
 };
 
-/// So many times are looked at.
+/// Largest number of times that are looked at.
 const MOST: u32 = 10_000_000;
 
 fn ask(tasks: &[Load], speeds: &[Capacity], _: Scheduler) -> Verdict {

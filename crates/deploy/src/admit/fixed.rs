@@ -58,7 +58,7 @@ pub(super) const RESPONSE_TIME: Test = Test {
 
 /// Margin for sums of floating-point numbers: what they lose is less.
 const MARGIN: f64 = 1e-12;
-/// So many jobs of a task are looked at.
+/// Largest number of jobs of a task that are looked at.
 const JOBS: u128 = 100_000;
 
 /// The order of priorities.

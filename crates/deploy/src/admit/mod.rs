@@ -38,7 +38,7 @@ pub enum Answer {
 pub struct Verdict {
     /// The answer.
     pub answer: Answer,
-    /// Which task it is about, by place.
+    /// Task that the verdict is about, by place.
     pub task: Option<usize>,
     /// The reason, in a line.
     pub reason: String,
@@ -56,7 +56,7 @@ impl Verdict {
     }
 }
 
-/// Which scheduler a test is about.
+/// Scheduler that a test is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// Earliest deadline first, on one CPU.
@@ -76,9 +76,9 @@ pub struct Test {
     pub name: &'static str,
     /// The condition that it checks, in a sentence.
     pub doc: &'static str,
-    /// Where it was published.
+    /// Publication of the test.
     pub source: &'static str,
-    /// For which schedulers.
+    /// Schedulers that the test is for.
     pub of: &'static [Scheduler],
     /// `Answer::Unknown` never comes of it.
     pub exact: bool,

@@ -7,13 +7,13 @@ use crate::Share;
 /// What a deployment that obeys all rules comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// In the mean, in nW: see [`Problem::power_nw`].
+    /// Mean power, in nW: see [`Problem::power_nw`].
     pub power_nw: u64,
-    /// When each node is done at the latest, in µs from its graph's activation.
+    /// Time at which each node is done at the latest, in µs from its graph's activation.
     pub done_us: Vec<u64>,
-    /// Of each graph, in 10⁻⁶ of its deadline: what is left of it then. Rounding: down.
+    /// Slack left of each graph's deadline, in 10⁻⁶ of it. Rounding: down.
     pub slack_ppm: Vec<u64>,
-    /// Of each CPU, in 10⁻⁶ of one of capacity 1024: Σ q/d of its nodes. Rounding: up.
+    /// Load Σ q/d of each CPU's nodes, in 10⁻⁶ of a CPU of capacity 1024. Rounding: up.
     pub taken_ppm: Vec<u64>,
 }
 

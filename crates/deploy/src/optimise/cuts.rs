@@ -146,9 +146,9 @@ pub(super) struct Cuts<'p> {
     pub(super) stopped: bool,
 }
 
-/// So many are kept.
+/// Largest number of cuts that are kept.
 const MOST: usize = 48;
-/// So many of them give prices.
+/// Number of cuts that give prices.
 const PRICED: usize = 3;
 /// Steps, some ms, after which the caller is asked again whether to stop.
 const ASKED_EACH: u64 = 4_000_000;

@@ -16,7 +16,7 @@
 use super::problem::PERIOD_MIN_US;
 use super::{Config, Deployment, Objective, Place, Problem, check};
 
-/// When enough is known.
+/// Criterion for knowing enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Until {
     /// λ ≤ 1, or not.
@@ -25,14 +25,14 @@ pub(super) enum Until {
     Below(f64),
 }
 
-/// By when each node has to be done.
+/// Deadlines of nodes, and the λ that they leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
     /// λ: such a part of each graph's deadline is enough.
     pub lambda: f64,
     /// No spread is enough with less.
     pub bound: f64,
-    /// By node, in µs, not yet rounded.
+    /// Deadlines by node, in µs, not yet rounded.
     pub deadline_us: Vec<f64>,
     /// φ, by node: how much of λ hangs on its time. All of a graph's end flow back along its edges; all ends together are 1.
     pub flow: Vec<f64>,
@@ -153,7 +153,7 @@ struct Barrier<'p> {
     /// λ, d of each node on a CPU, e of each node: by the places below.
     x: Vec<f64>,
     lambda: usize,
-    /// By node: d in `x`, or what is given.
+    /// Place of d in `x` by node, or the given deadline.
     own: Vec<Result<usize, f64>>,
     /// Place of the first e.
     ends: usize,

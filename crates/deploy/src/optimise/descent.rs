@@ -23,11 +23,12 @@ use crate::dice::Dice;
 /// Steps of about a ns: half a second from 16 nodes on, of fewer as their square.
 const WORK: u64 = 500_000_000;
 const NODES: u64 = 16;
-/// Of ten parts of them so many are for the starts.
+/// Number of tenths of the steps that are for the starts.
 const STARTS: u64 = 5;
-/// Up to so many domains one is made slower and another faster at once: of more there are too many pairs.
+/// Number of domains up to which one is made slower and another faster at once: of more there are
+/// too many pairs.
 const PAIRS: usize = 6;
-/// So often a start is repaired by what the convex part says of it.
+/// Number of times that a start is repaired by what the convex part says of it.
 const REPAIRS: usize = 4;
 
 /// The least power that is found so. `None`: nothing was found, which proves nothing.
@@ -103,10 +104,10 @@ pub(super) fn slacker(p: &Problem, from: Config, most_nw: u64, stop: Stop<'_>) -
 
 /// A λ that is no smaller than that is none.
 const SLACKER: f64 = 1e-5;
-/// So many of the changes are solved in each round.
+/// Number of changes that are solved in each round.
 const LOOKS: usize = 24;
 
-/// Where a node is, of CPUs that are alike.
+/// Place of a node, CPUs that are alike taken as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum At {
     Domain(usize),
@@ -117,7 +118,7 @@ enum At {
 struct State {
     opp: Vec<usize>,
     at: Vec<At>,
-    /// By domain: no more than so many.
+    /// Largest number of CPUs that may be used, by domain.
     cpus: Vec<usize>,
 }
 

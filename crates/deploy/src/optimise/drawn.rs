@@ -13,7 +13,8 @@ pub struct DrawnDags {
     pub nodes: (usize, usize),
     /// What all graphs take together, in % of a CPU of capacity 1024 at its highest frequency.
     pub percent: u64,
-    /// Of 100 nodes so many have a version for a device of which there is one, with a fifth of the time at 500 mW.
+    /// Number of nodes of 100 that have a version for a device of which there is one, with a fifth
+    /// of the time at 500 mW.
     pub accelerated: u64,
 }
 

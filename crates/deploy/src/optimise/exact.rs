@@ -86,7 +86,8 @@ fn run(p: &Problem, tree: &mut Tree<'_>) -> (u64, f64) {
     (tree.power, tree.lambda)
 }
 
-/// So many OPPs are priced, and so many again are asked for their least λ, where a search has ended: some 10 ms.
+/// Number of OPPs that are priced, and again of those asked for their least λ, where a search has
+/// ended: some 10 ms.
 const KNOWN: usize = 200;
 
 /// The bounds where these OPPs have not been searched to the end, `nw` being the least power of the

@@ -22,9 +22,9 @@ use super::{Config, Objective, Place, Problem};
 pub struct Column {
     /// Objective coefficient.
     pub cost: f64,
-    /// From there.
+    /// Lower bound of the variable.
     pub lower: f64,
-    /// To there.
+    /// Upper bound of the variable.
     pub upper: f64,
     /// Whole.
     pub integer: bool,
@@ -55,7 +55,7 @@ pub struct Linear {
 /// An answer of a solver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solved {
-    /// By column.
+    /// Values by column.
     pub values: Vec<f64>,
     /// Lower bound of the objective, without [`Linear::constant`]: proven, so that no answer has
     /// less.
@@ -70,9 +70,9 @@ pub trait Milp {
     fn solve(&mut self, program: &Linear) -> Result<Option<Solved>, String>;
 }
 
-/// From one tangent to the next.
+/// Ratio of one tangent's place to the next.
 pub(super) const RATIO: f64 = 1.25;
-/// Of the objective in one unit: mW. A solver's tolerances are about 10⁻⁶ of it.
+/// Power in nW of one unit of the objective: mW. A solver's tolerances are about 10⁻⁶ of it.
 const NW_IN_UNIT: f64 = 1e6;
 
 /// The program with the places of its variables.

@@ -76,10 +76,10 @@ impl Objective {
     }
 }
 
-/// Where a node is.
+/// Place of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// On this one of [`Problem::cpus`].
+    /// A CPU, by its place in [`Problem::cpus`].
     Cpu(usize),
     /// A version of the function for a device: a place in [`Vertex::versions`].
     Version(usize),
@@ -88,9 +88,9 @@ pub enum Place {
 /// All that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// By domain, of [`Island::opps`]; 0 where nothing is.
+    /// Index of the OPP by domain, of [`Island::opps`]; 0 where nothing is.
     pub opp: Vec<usize>,
-    /// By node.
+    /// Place by node.
     pub place: Vec<Place>,
 }
 
@@ -111,7 +111,8 @@ impl Config {
 pub struct Deployment {
     /// OPPs and places.
     pub config: Config,
-    /// By node, in µs from when all that it waits for is done: its relative deadline, and the period of its server.
+    /// Relative deadline and period of the server by node, in µs from when all that it waits for is
+    /// done.
     pub deadline_us: Vec<u64>,
 }
 
@@ -120,9 +121,11 @@ pub struct Deployment {
 pub struct Found {
     /// The best of them.
     pub deployment: Deployment,
-    /// In nW: no deployment of this model takes less. That of `deployment`, where it is the least.
+    /// Lower bound of the power of this model's deployments, in nW. That of `deployment`, where it
+    /// is the least.
     pub bound_nw: u64,
-    /// In 10⁻⁶: none that takes no more power than the objective allows has a larger least slack, where that was asked for.
+    /// Upper bound of the least slack of a deployment that takes no more power than the objective
+    /// allows, in 10⁻⁶, where that was asked for.
     pub slack_bound_ppm: Option<u64>,
 }
 
@@ -130,7 +133,7 @@ pub struct Found {
 /// it has found when it is stopped is not.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
 
-/// How long a search may take.
+/// Effort that a search may take.
 #[derive(Clone, Copy)]
 pub struct Effort<'a> {
     /// Steps, each of about a ns of an ordinary machine.
@@ -139,7 +142,7 @@ pub struct Effort<'a> {
     pub stop: Stop<'a>,
 }
 
-/// Until nothing is left out.
+/// Effort without a limit.
 pub const ENDLESS: Effort<'static> = Effort::of(u64::MAX);
 
 impl Effort<'_> {
@@ -149,13 +152,13 @@ impl Effort<'_> {
     }
 }
 
-/// How a search ended.
+/// Ending of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
-    /// Nothing was left out.
+    /// The search left nothing out.
     Whole,
     /// No steps are left.
     Steps,
-    /// Somebody stopped it.
+    /// The search was stopped.
     Stopped,
 }

@@ -15,7 +15,7 @@ use super::descent::{downhill, slacker};
 use super::linear::{Milp, RATIO, Written};
 use super::{ENDLESS, Found, Objective, Problem};
 
-/// How it went.
+/// Statistics of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounds {
     /// Programs solved for the power, and for the slack.
@@ -24,7 +24,7 @@ pub struct Rounds {
     pub first_nw: u64,
     /// The gap that a linearisation with these tangents can have, in 10⁻⁶ of what a node takes of its CPU.
     pub tangent_ppm: u32,
-    /// Nothing was left open.
+    /// True if nothing was left open.
     pub whole: bool,
 }
 

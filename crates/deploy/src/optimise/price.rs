@@ -15,15 +15,15 @@ use super::{Place, Problem};
 /// Prices at some OPPs, in nW.
 #[derive(Clone, Debug)]
 pub(super) struct Price {
-    /// By node and domain; infinite where none may go.
+    /// Prices by node and domain; infinite where none may go.
     on: Vec<Vec<f64>>,
-    /// By node: that of the cheapest place, versions among them.
+    /// Price of the cheapest place by node, versions among them.
     least: Vec<f64>,
-    /// Of all nodes where each has its cheapest place.
+    /// Lower bound of all nodes' power, each on its cheapest place.
     pub(super) bound: f64,
 }
 
-/// How often steps are halved.
+/// Number of times that steps are halved.
 const HALVED: usize = 5;
 
 impl Price {

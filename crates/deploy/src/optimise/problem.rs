@@ -25,7 +25,7 @@ const LIMIT_PPM: u64 = 950_000;
 /// Runtime of the fair class's deadline server: 50 of 1000 ms, in 10⁻⁶.
 const SERVER_PPM: u64 = 50_000;
 
-/// How it is asked for.
+/// Options of the problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Budgets are so many thousandths of what the nodes take at most.
@@ -91,28 +91,28 @@ pub struct Graph {
 pub struct Vertex {
     /// The file's name of it.
     pub name: String,
-    /// Of [`Problem::graphs`].
+    /// Graph of the node, in [`Problem::graphs`].
     pub graph: usize,
-    /// Of [`Problem::nodes`]: those it waits for.
+    /// Nodes that it waits for, in [`Problem::nodes`].
     pub after: Vec<usize>,
     /// w, by domain.
     pub work_us: Vec<u64>,
     /// q, by domain.
     pub budget_us: Vec<u64>,
-    /// On devices.
+    /// Versions for devices.
     pub versions: Vec<Version>,
 }
 
 /// A node's version for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Of [`Problem::devices`].
+    /// Device, in [`Problem::devices`].
     pub device: usize,
     /// Time on the device at most, in µs.
     pub work_us: u64,
     /// [`Version::work_us`] by the factor.
     pub runtime_us: u64,
-    /// In the mean, where the graph is activated as often as it may.
+    /// Mean power, in nW, where the graph is activated as often as it may.
     pub power_nw: u64,
 }
 
@@ -127,14 +127,14 @@ pub struct Accelerator {
     pub helper_work_us: u64,
     /// [`Accelerator::helper_work_us`] by the factor.
     pub helper_us: u64,
-    /// To load another function, in µs.
+    /// Time to load another function, in µs.
     pub reprogram_us: u64,
 }
 
 /// The CPU from which devices are asked, by tasks under SCHED_FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Helper {
-    /// Of [`Problem::cpus`].
+    /// CPU of the helper, in [`Problem::cpus`].
     pub cpu: usize,
     /// Real-time tasks come before deadlines (`class_order=rt-dl`), so that there may be nodes on that CPU; else there are none.
     pub first: bool,
@@ -145,20 +145,21 @@ pub struct Helper {
 pub struct Cpu {
     /// Number of the CPU.
     pub id: CpuId,
-    /// Of [`Problem::domains`].
+    /// Domain, in [`Problem::domains`].
     pub domain: usize,
 }
 
 /// A domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Island {
-    /// Of [`Problem::cpus`].
+    /// CPUs, in [`Problem::cpus`].
     pub cpus: Vec<usize>,
     /// Capacity of each, of 1024.
     pub capacity: u64,
-    /// By frequency.
+    /// OPPs by frequency.
     pub opps: Vec<OppOf>,
-    /// At most from a wakeup until an idle CPU runs, in µs: its deepest idle state's exit latency.
+    /// Time at most from a wakeup until an idle CPU runs, in µs: its deepest idle state's exit
+    /// latency.
     pub wake_us: u64,
     /// What a CPU takes more, in nW, where there is a node on it and none runs.
     pub used_nw: u64,

@@ -9,13 +9,13 @@ pub struct Ran {
     pub policy: String,
     /// Each run is so long from the first activations on.
     pub length: Span,
-    /// How many.
+    /// Number of runs.
     pub runs: u32,
     /// Jobs of graphs that were due within them.
     pub due: u64,
-    /// Of those, not done by then.
+    /// Number of due activations that were not done by then.
     pub missed: u64,
-    /// By how much the latest of these was late, in ms, and of which graph.
+    /// Lateness of the latest of these, in ms, with its graph.
     pub late: Option<(String, f64)>,
     /// The least that was left of a deadline, in ms, and of which graph.
     pub least: Option<(String, f64)>,

@@ -25,7 +25,7 @@ const DOUBTFUL: f64 = 0.95;
 /// The aim of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Aim {
-    /// Less power.
+    /// The aim is less power.
     Power,
     /// A smaller λ, with no more than so many nW.
     Slack(u64),
@@ -36,15 +36,15 @@ pub(super) struct Tree<'p> {
     p: &'p Problem,
     pub(super) aim: Aim,
     pub(super) best: Option<Config>,
-    /// Of the best, in nW.
+    /// Power of the best, in nW.
     pub(super) power: u64,
-    /// Of the best, where slack counts.
+    /// λ of the best, where slack counts.
     pub(super) lambda: f64,
     /// The nodes, the largest first.
     order: Vec<usize>,
     longest: Vec<u64>,
     alike: Vec<usize>,
-    /// At the OPPs that are looked at.
+    /// Price at the OPPs that are looked at.
     price: Option<Price>,
     pub(super) cuts: Cuts<'p>,
 }
@@ -55,7 +55,7 @@ struct Partly {
     left: Vec<u64>,
     used: Vec<bool>,
     nw: u64,
-    /// By the prices: none with these places takes less, in nW.
+    /// Lower bound of the power of any completion, by the prices, in nW.
     least_nw: f64,
 }
 

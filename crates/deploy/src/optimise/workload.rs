@@ -16,7 +16,7 @@ use super::{Deployment, Place, Problem};
 use crate::dice::Dice;
 use std::fmt::Write;
 
-/// How long jobs take of what they may.
+/// Length of jobs, of what they may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
     /// All of it.
@@ -27,7 +27,7 @@ pub enum Runs {
         low: u64,
         /// The most; above 100: more than declared.
         high: u64,
-        /// For the draw.
+        /// Seed of the draw.
         seed: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Which CPUs share what: `[topology]` of a captured platform.
+//! Topology of a captured platform (`[topology]`): which CPUs share what.
 //!
 //! ```text
 //! core      cpuN/topology/thread_siblings_list (core_cpus_list)

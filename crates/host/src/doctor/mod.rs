@@ -21,11 +21,11 @@ use crate::root::{Fact, Root, format_cpu_list};
 /// One thing found out about a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Importance.
     pub severity: Severity,
     /// State of affairs, one line.
     pub title: String,
-    /// Which files say so.
+    /// Files that say so.
     pub evidence: Vec<Evidence>,
     /// Consequence for response time, in numbers where there are any.
     pub meaning: String,
@@ -42,7 +42,7 @@ pub struct Evidence {
     pub value: String,
 }
 
-/// How much a finding matters, the gravest first.
+/// Importance of a finding, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The finding costs response time now.

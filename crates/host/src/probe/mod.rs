@@ -88,7 +88,7 @@ pub struct Node {
     pub id: u32,
     /// CPUs of the node; none if it has only memory.
     pub cpus: Fact<Vec<u32>>,
-    /// How far it is to each node, by number.
+    /// Distance to each node, by number.
     pub distance: Option<Fact<Vec<u32>>>,
 }
 

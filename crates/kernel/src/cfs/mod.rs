@@ -42,9 +42,9 @@ use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
 use alloc::vec::Vec;
 
-/// Where min_vruntime of a new runqueue stands, so that wrapping is met early (`init_cfs_rq`).
+/// Value of min_vruntime of a new runqueue, so that wrapping is met early (`init_cfs_rq`).
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
-/// From so many queued entities on periods are stretched, and buddies are made
+/// Number of queued entities from which on periods are stretched, and buddies are made
 /// (`sched_nr_latency`).
 pub const SCHED_NR_LATENCY: usize = 8;
 

@@ -22,8 +22,8 @@ pub struct Features {
     /// Idle entities (5.15: groups, too) get less credit for sleep and shorter slices, and are told
     /// from others on every level.
     pub idle_entities: bool,
-    /// Up to 5.13 every pick forgets the buddies that the picked entity was, since 5.14 only one that
-    /// changes the running entity.
+    /// True up to 5.13: every pick forgets the buddies that the picked entity was; since 5.14 only
+    /// one that changes the running entity.
     pub pick_clears: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Tunables {
     pub latency_ns: u64,
     /// The least a task runs before a tick takes the CPU from it (`sysctl_sched_min_granularity`).
     pub min_granularity_ns: u64,
-    /// How far behind a woken task has to be to preempt (`sysctl_sched_wakeup_granularity`).
+    /// Lag that a woken task has to have to preempt, in ns (`sysctl_sched_wakeup_granularity`).
     pub wakeup_granularity_ns: u64,
     /// The least slice of an idle entity beside others (`sysctl_sched_idle_min_granularity`).
     pub idle_min_granularity_ns: u64,

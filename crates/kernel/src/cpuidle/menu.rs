@@ -42,13 +42,13 @@ const MAX_INTERESTING: u64 = 50_000_000;
 const NONE_US: u64 = u32::MAX as u64;
 const NSEC_PER_USEC: u64 = 1_000;
 
-/// Since then the next timer is asked for only where typical sleeps are worth it.
+/// Release from which on the next timer is asked for only where typical sleeps are worth it.
 const V6_6: KernelRev = KernelRev::V6_6;
-/// Since then exit latencies are not held against the prediction.
+/// Release from which on exit latencies are not held against the prediction.
 const V6_12: KernelRev = KernelRev::V6_12;
-/// Since then outliers go from either end.
+/// Release from which on outliers go from either end.
 const V6_15: KernelRev = KernelRev::new(6, 15);
-/// Since then a near timer is waited for in a shallow state (`SAFE_TIMER_RANGE_NS`).
+/// Release from which on a near timer is waited for in a shallow state (`SAFE_TIMER_RANGE_NS`).
 const V7_1: KernelRev = KernelRev::new(7, 1);
 
 /// A CPU's memory of its sleeps (`struct menu_device`).

@@ -23,7 +23,7 @@ use teo_pre_7_1::TeoCpuPre71;
 /// Below it the time to the next timer is not worth asking for.
 pub(crate) const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
 
-/// As many states as a CPU may have (`CPUIDLE_STATE_MAX`).
+/// Largest number of idle states of a CPU (`CPUIDLE_STATE_MAX`).
 pub const CPUIDLE_STATE_MAX: usize = 10;
 
 /// An idle state, as its governor sees it.
@@ -38,9 +38,9 @@ pub struct IdleState {
 /// What a CPU knows when it goes idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
-    /// To the next timer other than the tick; `None`: there is none.
+    /// Time to the next timer other than the tick; `None`: there is none.
     pub next_timer: Option<Span>,
-    /// To the next tick, if it were kept.
+    /// Time to the next tick, if it were kept.
     pub next_tick: Span,
     /// The tick is stopped already.
     pub tick_stopped: bool,
@@ -52,7 +52,7 @@ pub struct Sleep {
     pub limits: Limits,
 }
 
-/// Which states may be taken.
+/// Limits on the states that may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// `cpuidle_governor_latency_req`: none that takes longer to leave.

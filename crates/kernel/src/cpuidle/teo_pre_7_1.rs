@@ -32,9 +32,9 @@ const NR_RECENT: usize = 9;
 /// "No timer", `KTIME_MAX`.
 const NEVER: u64 = i64::MAX as u64;
 
-/// Since then the next timer is asked for only where the candidate may be deep.
+/// Release from which on the next timer is asked for only where the candidate may be deep.
 const V6_6: KernelRev = KernelRev::V6_6;
-/// Since then neither recent intercepts nor util count.
+/// Release from which on neither recent intercepts nor util count.
 const V6_11: KernelRev = KernelRev::new(6, 11);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

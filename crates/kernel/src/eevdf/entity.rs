@@ -19,7 +19,7 @@ pub enum FairPolicy {
     Idle,
 }
 
-/// Which buddies an entity is or was (`cfs_rq::last`, `next`, `skip`).
+/// Roles of an entity as a buddy, now or before (`cfs_rq::last`, `next`, `skip`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuddyOf {
     /// True if the entity was preempted last.
@@ -140,7 +140,7 @@ pub struct Entity {
     pub slice: u64,
     /// Whether the task asked for `slice` (`sched_attr::sched_runtime`, from 6.12).
     pub custom_slice: bool,
-    /// How soon it wants the CPU ([`crate::latency_nice`]); 0 but where the kernel knows of that.
+    /// Wish for latency ([`crate::latency_nice`]); 0 but where the kernel knows of that.
     pub latency_nice: i8,
     /// Service received in virtual ns; wraps.
     pub vruntime: u64,
@@ -158,7 +158,7 @@ pub struct Entity {
     pub sched_delayed: bool,
     /// The task clock when its running time was last accounted, in ns.
     pub exec_start: u64,
-    /// How long it ran until then, since the accounting before, in ns (`delta_exec`, which only the
+    /// Running time from the accounting before to then, in ns (`delta_exec`, which only the
     /// response-time series keeps: RFC 00/16, patch 8).
     pub delta_exec: u64,
     /// All its running time, in ns.
@@ -167,8 +167,8 @@ pub struct Entity {
     pub prev_sum_exec_runtime: u64,
 }
 
-/// Where an entity stands in its runqueue, told by another run of the same kernel. What a release does not
-/// have is 0.
+/// Place of an entity in its runqueue, told by another run of the same kernel. What a release does
+/// not have is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// `se->vruntime`.
@@ -182,7 +182,8 @@ pub struct Place {
     /// The vruntime up to which a running entity's slice is protected (`se->vprot`, from 6.17;
     /// before, `vlag` does).
     pub vprot: u64,
-    /// With what it competes, with its ten fixed-point bits (`se->load.weight`, from 7.3 `se->h_load.weight`).
+    /// Weight with which the entity competes, with its ten fixed-point bits (`se->load.weight`,
+    /// from 7.3 `se->h_load.weight`).
     pub weight: u64,
 }
 
@@ -242,10 +243,10 @@ impl Entity {
     }
 }
 
-/// Why an entity is enqueued.
+/// Reason for which an entity is enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnqueueKind {
-    /// For the first time in its life (`ENQUEUE_INITIAL`).
+    /// The entity is enqueued for the first time in its life (`ENQUEUE_INITIAL`).
     Initial,
     /// The task woke here (`ENQUEUE_WAKEUP`).
     Wakeup,
@@ -257,7 +258,7 @@ pub enum EnqueueKind {
     Restore,
 }
 
-/// Why an entity is dequeued.
+/// Reason for which an entity is dequeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DequeueKind {
     /// The task goes to sleep, and may stay queued to pay off its lag (`DEQUEUE_SLEEP`).

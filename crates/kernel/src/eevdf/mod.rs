@@ -47,7 +47,7 @@ use timeline::{Timeline, before};
 use crate::KernelRev;
 use crate::units::Weight;
 
-/// Where v0 of a new runqueue stands, so that wrapping is met early (`init_cfs_rq`).
+/// Value of v0 of a new runqueue, so that wrapping is met early (`init_cfs_rq`).
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 
 /// The fair runqueue of one CPU (`struct cfs_rq`).

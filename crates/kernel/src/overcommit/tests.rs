@@ -10,9 +10,9 @@ const MS: u64 = 1000 * US;
 #[derive(Clone, Copy)]
 struct Task {
     ask: Ask,
-    /// Of a job; 0: it always wants to run.
+    /// Work of a job; 0: the task always wants to run.
     work: u64,
-    /// From one release to the next.
+    /// Time from one release to the next.
     every: u64,
 }
 

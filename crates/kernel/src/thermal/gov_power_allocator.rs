@@ -33,9 +33,9 @@ pub struct Constants {
     pub k_po: i32,
     /// Below it.
     pub k_pu: i32,
-    /// Of the sum of errors.
+    /// Factor of the sum of errors.
     pub k_i: i32,
-    /// In m°C.
+    /// Cutoff of the integral, in m°C.
     pub integral_cutoff: i32,
 }
 

@@ -13,13 +13,13 @@
 
 use crate::KernelRev;
 
-/// From which kernel on thresholds follow hysteresis.
+/// Release from which on thresholds follow hysteresis.
 pub const THRESHOLDS: KernelRev = KernelRev::V6_12;
 
-/// Where a zone's temperature goes.
+/// Direction of a zone's temperature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
-    /// Up.
+    /// The temperature rises.
     Raising,
     /// Down.
     Dropping,

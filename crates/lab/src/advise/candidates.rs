@@ -19,11 +19,11 @@ use risetime_model::settings::{Group, Param, Value};
 use risetime_model::workload::{Attr, KeyOf, Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
 
-/// So many others are changed together, and so many of them one at a time.
+/// Number of others that are changed together, and of those changed one at a time.
 const OTHERS: (usize, usize) = (8, 2);
 /// Share of all running time below which a task is not worth a change.
 const RUNS: f64 = 0.01;
-/// On machines of more CPUs a list of nearly all of them is no small change.
+/// Number of CPUs beyond which a list of nearly all of them is no small change.
 const FEW_CPUS: usize = 32;
 
 /// A task with its name in the file.
@@ -69,7 +69,7 @@ pub(super) fn candidates(
     (all, left_out)
 }
 
-/// Since when tasks can be clamped, and since when there is schedutil.
+/// Release from which on tasks can be clamped, and from which on there is schedutil.
 const UCLAMP: KernelRev = KernelRev::new(5, 3);
 const SCHEDUTIL: KernelRev = KernelRev::new(4, 7);
 

@@ -36,11 +36,11 @@ pub struct Goal {
 
 /// Clamps are looked for to so many of 1024: OPPs lie further apart.
 const GRAIN: u64 = 8;
-/// So many kinds of clamps are looked for.
+/// Number of kinds of clamps that are looked for.
 const KINDS: usize = 4;
-/// So many of the cheapest are tried with so many others.
+/// Numbers of the cheapest and of the others that are tried together.
 const TOGETHER: (usize, usize) = (2, 4);
-/// So many are run from all phases at a time.
+/// Number of candidates that are run from all phases at a time.
 const BATCH: usize = 4;
 /// Costs from other start phases may be off by so much.
 const NEAR: f64 = 1.01;
@@ -118,7 +118,7 @@ fn told(goal: &Goal, e: &Experiment, task: Option<&str>) -> Goal {
 struct Seen {
     steps: Steps,
     cost: f64,
-    /// From each start phase from which it was tried, with work done.
+    /// True if it reaches the goal from each start phase from which it was tried, with work done.
     reaches: bool,
 }
 

@@ -14,7 +14,8 @@
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 
-/// Until then a task is as it was forked, and its util_est falls after its util, in mainline, too.
+/// Time until which a task is as it was forked, and its util_est falls after its util, in mainline,
+/// too.
 pub(super) const SETTLED: Instant = Instant(1_000_000_000);
 
 /// An activation of a task.
@@ -45,7 +46,7 @@ pub(super) struct Activations {
     est: u64,
     /// The first rise of util_est in the activation; 0: one that no dequeue can have made.
     rise: Option<Instant>,
-    /// Where it runs, and since when that is not accounted yet.
+    /// CPU where the task runs, and the time since which that is not accounted yet.
     on: Option<CpuId>,
     since: Instant,
     /// kHz of each domain, by its first CPU; and each CPU's domain.

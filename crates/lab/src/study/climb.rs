@@ -1,4 +1,4 @@
-//! How util_est climbs while a task runs, counted from its first reason to.
+//! Climb of util_est while a task runs, counted from its first reason to.
 //!
 //! ```text
 //! onset     the first update after t0 (the burst's start) at which util_avg > util_avg at the last

@@ -1,4 +1,4 @@
-//! How each quantity of a study is measured in one run.
+//! Measurement of each quantity of a study in one run.
 //!
 //! ```text
 //! util_residency  t(util ≥ next row's) − t(util ≥ row's), t from t0; the first row starts at t0
@@ -33,7 +33,7 @@ const FULL_UTIL: f64 = 1023.05;
 
 /// One experiment from all its start phases.
 pub(super) struct Phases {
-    /// In the order of the phases.
+    /// Runs in the order of the phases.
     pub(super) runs: Vec<Run>,
     /// util_est of the first task in each run, averaged over its second half.
     pub(super) util_est: Vec<Option<f64>>,

@@ -224,7 +224,7 @@ fn measured(
 #[derive(Default)]
 struct Grids {
     base: Option<Grid>,
-    /// In the order in which the rows name them.
+    /// Policies in the order in which the rows name them.
     under: Vec<(String, Steady)>,
     /// Slack and energy of the figure's own policy, then of those that a row asks for.
     trade_offs: Vec<TradeOff>,

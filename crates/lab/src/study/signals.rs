@@ -26,7 +26,7 @@ pub(super) struct Signals {
     cpus: Vec<CpuId>,
     first: Option<(TaskId, f64)>,
     task: Curve,
-    /// By place in `cpus`: util and capacity.
+    /// Curves by place in `cpus`: util and capacity.
     of_cpu: Vec<(Curve, Curve)>,
     end: f64,
 }

@@ -75,7 +75,7 @@ struct Held {
     steady: u32,
     util: u64,
     est: u64,
-    /// How far util and est are outside of the range of the 16 dequeues.
+    /// Distance by which util and est are outside of the range of the 16 dequeues.
     util_of_16: u64,
     est_of_16: u64,
     /// util_est of all other activations above the figure's policy's, at most.
@@ -90,9 +90,9 @@ struct Held {
 /// Under one policy, against the figure's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steady {
-    /// By phase, task by task, in the order of [`Reading::ALL`].
+    /// Figures by phase, task by task, in the order of [`Reading::ALL`].
     held: Vec<Vec<[Held; Reading::ALL.len()]>>,
-    /// By phase, each the median of the grid, in %.
+    /// Frequency by phase, each the median of the grid, in %.
     freq: Vec<Option<f64>>,
     energy: Vec<Option<f64>>,
     slack: Vec<Option<f64>>,

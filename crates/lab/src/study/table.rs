@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Start phases of a cell while the search is on.
 const SEARCHED: u32 = 4;
-/// So often each free thing is looked at again.
+/// Number of times that each free thing is looked at again.
 const ROUNDS: usize = 4;
 
 /// Reproduces the figure's table: its cells, the judged checks, and the command of its first cell.
@@ -77,7 +77,7 @@ pub(super) fn check_table(
 
 /// What each case and column changes, and all that is free.
 type Point = Vec<(String, String)>;
-/// By case, column and quantity: each start phase.
+/// Values by case, column and quantity: each start phase.
 type All = Vec<Vec<Vec<Phases>>>;
 /// A figure of each start phase.
 type Phases = Vec<Option<f64>>;

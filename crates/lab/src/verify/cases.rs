@@ -11,7 +11,8 @@
 
 use super::set::Case;
 
-/// On which the drawn half runs. One, two and three kinds of CPU, policies of one CPU and of many.
+/// Platforms on which the drawn half runs. One, two and three kinds of CPU, policies of one CPU and
+/// of many.
 const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi4"];
 
 /// Cases that fail more than two of the six checks in a mode, or do from some start phase, and why:

@@ -52,7 +52,7 @@ pub struct Verification {
     pub comparison: Comparison,
     /// The first task's curve in the reference.
     pub reference: Curve,
-    /// In the simulation.
+    /// Course in the simulation.
     pub simulated: Curve,
     /// The simulation's trace, and how much later than there its start is in the reference's.
     pub trace: Memory,
@@ -163,12 +163,12 @@ fn together(reference: &Memory, start: &Start, side: Candidate, mode: Mode) -> V
 
 /// A simulation that is held against a reference.
 struct Candidate {
-    /// As it was run.
+    /// Experiment as it was run.
     experiment: Experiment,
     trace: Memory,
     /// Time of the start.
     t0: Instant,
-    /// From the start to the first tick.
+    /// Time from the start to the first tick.
     first_tick: Span,
     /// Parts of the start state that could not be read from the reference.
     unread: Vec<String>,

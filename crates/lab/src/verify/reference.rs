@@ -1,7 +1,11 @@
 //! What a reference trace tells: where the start is, the state of everything there, what things cost
 //! there that are free in the simulator, and the decisions after it.
 
+mod kthread;
+
 use super::LONG;
+pub(super) use kthread::kthread;
+use kthread::kthread_cpus;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::{Hotplug, StartAt};
@@ -27,7 +31,7 @@ const TICK_LASTS: Span = Span::from_us(400);
 /// A frequency is wanted at most so long before it is in force.
 const PART_OF_REQUEST: Span = Span::from_us(200);
 
-/// Where the comparison begins.
+/// Start of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) t0: Instant,
@@ -174,7 +178,7 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
 /// once; but where the thread that creates it has left a util of 1 of 1024 there, only as much as
 /// that.
 fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
-    /// From its creation to the first change of the frequency, if it has util.
+    /// Time from a task's creation to the first change of the frequency, if it has util.
     const AT_ONCE: Span = Span::from_us(1000);
     let domain = platform.domains.iter().find(|d| d.cpus.contains(&start.cpu));
     let schedutil =
@@ -334,17 +338,17 @@ fn clock_behind(trace: &Memory, start: &Start) -> Option<Span> {
     most?.checked_sub(at_start?).and_then(|behind| u64::try_from(behind).ok()).map(Span)
 }
 
-/// How a task began. In the simulator nobody creates tasks, and a thread is there at once.
+/// Begin of a task. In the simulator nobody creates tasks, and a thread is there at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Begin {
-    /// From the start to its creation …
+    /// Time from the start to its creation …
     pub(super) created: Span,
     /// … and to its first phase.
     pub(super) phase: Span,
-    /// For how long it had the CPU in between.
+    /// Time for which it had the CPU in between.
     pub(super) ran: Span,
-    /// How long its CPU, which was idle, took to look for who is to run: where virtual CPUs share a thread
-    /// of the host, the creator's has its turn first.
+    /// Time that its CPU, which was idle, took to look for the next task: where virtual CPUs share
+    /// a thread of the host, the creator's has its turn first.
     pub(super) waited: Span,
 }
 
@@ -397,129 +401,6 @@ pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin
         }
     }
     begin
-}
-
-/// The kernel's threads as they run: who changes a frequency is one of them.
-#[derive(Default)]
-struct KernelThreads {
-    /// The thread of the policy of a first CPU, `sugov:CPU`; since 7.0 it runs anywhere.
-    sugov: BTreeMap<CpuId, TaskId>,
-    known: BTreeSet<TaskId>,
-    woken: BTreeMap<TaskId, Instant>,
-    /// Kernel thread on each CPU: the task, when it woke, and since when it runs.
-    running: BTreeMap<CpuId, (TaskId, Instant, Instant)>,
-    /// When the signals of other tasks there were updated, not long ago.
-    updated: BTreeMap<CpuId, VecDeque<Instant>>,
-}
-
-impl KernelThreads {
-    fn of(trace: &Memory) -> KernelThreads {
-        let first = |name: &str| name.strip_prefix("sugov:")?.parse().ok().map(CpuId);
-        let sugov = trace.tasks().filter_map(|(task, name)| Some((first(&name)?, task))).collect();
-        KernelThreads { sugov, ..KernelThreads::default() }
-    }
-
-    /// Takes in an event; returns the thread that it takes the CPU from, and when that woke and got
-    /// it.
-    fn hear(&mut self, at: Instant, event: &Event) -> Option<(TaskId, Instant, Instant)> {
-        match *event {
-            Event::TaskNew { task, user: false, .. } => {
-                self.known.insert(task);
-                self.woken.insert(task, at);
-            }
-            Event::Wakeup { task, .. } if self.known.contains(&task) => {
-                self.woken.insert(task, at);
-            }
-            Event::PeltTask { cpu, task, .. } if !self.known.contains(&task) => {
-                let of = self.updated.entry(cpu).or_default();
-                of.retain(|before| at.since(*before) < PART_OF_REQUEST);
-                of.push_back(at);
-            }
-            Event::Switch { cpu, next, .. } => {
-                let before = self.running.remove(&cpu);
-                if let Some(task) = next
-                    && let Some(woke) = self.woken.remove(&task)
-                {
-                    self.running.insert(cpu, (task, woke, at));
-                }
-                return before;
-            }
-            _ => {}
-        }
-        None
-    }
-
-    /// The time at which the governor wanted what the thread on `on` changes for the policy of
-    /// `first`: at the update, of a tick or a wakeup, just before that thread woke.
-    fn wanted(&self, platform: &Platform, first: CpuId, on: CpuId) -> Instant {
-        let woke = self.running.get(&on).map_or(Instant(0), |(_, woke, _)| *woke);
-        let domain = platform.domains.iter().find(|d| d.cpus.contains(&first));
-        let elsewhere = domain.filter(|d| !d.cpus.contains(&on)).map(|d| &*d.cpus);
-        let there = elsewhere.unwrap_or(std::slice::from_ref(&on));
-        let before = there.iter().filter_map(|cpu| self.updated.get(cpu)).flatten().copied();
-        let part = |of: &Instant| *of <= woke && woke.since(*of) < PART_OF_WAKEUP;
-        before.filter(part).min().unwrap_or(woke)
-    }
-
-    /// The thread that changes a frequency of `domain`, and its CPU; in traces without names, the
-    /// thread that got a CPU there last.
-    fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
-        let domain = platform.domains.iter().find(|d| d.cpus.contains(&first))?;
-        let own = self.sugov.get(&first);
-        let there = self.running.iter().filter(|(cpu, (task, ..))| match own {
-            Some(own) => task == own,
-            None => domain.cpus.contains(cpu),
-        });
-        there.max_by_key(|(_, (.., since))| *since).map(|(cpu, (task, ..))| (*cpu, *task))
-    }
-}
-
-/// The costs of a frequency change by a kthread: the medians.
-pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
-    let mut threads = KernelThreads::of(trace);
-    let mut changed: BTreeMap<TaskId, (Instant, Instant)> = BTreeMap::new();
-    let mut found: Vec<[Span; 4]> = Vec::new();
-    for &(at, event) in trace.events() {
-        if let Event::Freq { cpu, .. } = event
-            && let Some((on, task)) = threads.changer(platform, cpu)
-        {
-            changed.insert(task, (threads.wanted(platform, cpu, on), at));
-        }
-        if let Some((task, woke, since)) = threads.hear(at, &event)
-            && let Some((wanted, changed)) = changed.remove(&task)
-        {
-            let ([woke, had], [changed, left]) =
-                ([woke, since].map(|at| at.since(wanted)), [changed, at].map(|at| at.since(since)));
-            found.push([woke, had, changed, left]);
-        }
-    }
-    let middle = |i: usize| {
-        let mut spans: Vec<Span> = found.iter().map(|f| f[i]).collect();
-        spans.sort();
-        spans.get(spans.len() / 2).copied()
-    };
-    Some(Kthread {
-        wakes: middle(0)?,
-        waits: middle(1)?,
-        until_change: middle(2)?,
-        runs: middle(3)?,
-    })
-}
-
-/// The CPU on which each domain's kthread, by the domain's first CPU, ran when it first changed a
-/// frequency: where it slept before.
-fn kthread_cpus(trace: &Memory, platform: &Platform) -> BTreeMap<CpuId, CpuId> {
-    let mut threads = KernelThreads::of(trace);
-    let mut found = BTreeMap::new();
-    for &(at, event) in trace.events() {
-        if let Event::Freq { cpu: first, .. } = event
-            && let Some((cpu, _)) = threads.changer(platform, first)
-        {
-            found.entry(first).or_insert(cpu);
-        }
-        threads.hear(at, &event);
-    }
-    found
 }
 
 /// The thread that runs where and when the first task is created, and its turns.

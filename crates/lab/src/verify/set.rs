@@ -16,11 +16,11 @@ use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Memory, RunError};
 use std::sync::Arc;
 
-/// From which the second half is drawn, unless another seed is asked for. Seeds 1 to 4 were looked
+/// Seed from which the second half is drawn, unless another is asked for. Seeds 1 to 4 were looked
 /// at while the simulator was mended, this one not.
 pub const SET_SEED: u64 = 5;
 
-/// From so many start phases each experiment is run, unless asked for otherwise.
+/// Number of start phases from which each experiment is run, unless asked for otherwise.
 pub const SET_PHASES: u32 = 3;
 
 /// Whether the set holds: every experiment as many checks as it must in the median start phase, and
@@ -45,7 +45,7 @@ pub struct Case {
     pub workload: String,
     /// Length of the run in ms.
     pub ms: u64,
-    /// How many of the six checks must hold, in each mode.
+    /// Number of the six checks that must hold, in each mode.
     pub wanted: usize,
 }
 
@@ -99,7 +99,7 @@ impl Case {
 pub struct Recorded {
     /// The recorded case.
     pub case: Case,
-    /// From each start phase the experiment as it was run, and what the kernel did.
+    /// Experiments as they were run from each start phase, and what the kernel did.
     pub phases: Vec<(Experiment, Memory)>,
 }
 

@@ -36,16 +36,16 @@ const LEAST_MS: u64 = 50;
 pub struct Shrunk {
     /// The smallest case found.
     pub case: Case,
-    /// How many cases were asked about.
+    /// Number of cases that were tried.
     pub tries: usize,
-    /// Nothing more can go; else the limit of tries ended it.
+    /// True if nothing more can be left out; else the limit of tries ended it.
     pub done: bool,
 }
 
 /// The fault that a case has to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Less than so many of the six checks hold.
+    /// Fewer than so many of the six checks hold.
     Checks(usize),
     /// The check of this name fails.
     Check(String),

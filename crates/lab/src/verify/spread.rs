@@ -26,7 +26,8 @@ use risetime_kernel::units::{Instant, Span};
 use risetime_model::Experiment;
 use risetime_trace::{Backend, Memory, RunError};
 
-/// From so many start phases figures are held against each other, unless asked for otherwise.
+/// Number of start phases from which figures are held against each other, unless asked for
+/// otherwise.
 pub const SPREAD_PHASES: u32 = 16;
 
 /// Runs each of `experiments` from `n` start phases on `reference` and on the simulator, and holds the figures of both

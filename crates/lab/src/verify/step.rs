@@ -27,13 +27,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const AT_ONCE: Span = Span::from_us(80);
 /// A task is asked to go so long after the wakeup has begun, at most.
 const WAKEUP_LASTS: Span = Span::from_us(400);
-/// From the event of a new task to the end of its preemption check.
+/// Time from the event of a new task to the end of its preemption check.
 const CHECK_LASTS: Span = Span::from_us(15);
 /// A look at a domain has moved its tasks by then, the stopper's work included.
 const LOOK_LASTS: Span = Span::from_us(1000);
 /// A tick has rescheduled by then.
 const TICK_LASTS: Span = Span::from_us(400);
-/// Before that not all of the state has been told: what tasks hold that began to run before time 0.
+/// Time before which not all of the state has been told: what tasks hold that began to run before
+/// time 0.
 const SETTLED: Instant = Instant(10_000_000);
 /// Below are the real-time and deadline classes (include/linux/sched/prio.h).
 const MAX_RT_PRIO: i32 = 100;
@@ -208,13 +209,13 @@ fn same(a: Answer, b: Answer) -> bool {
     }
 }
 
-/// When a CPU went over to another task, and who had it before.
+/// Switch of a CPU to another task: when, and who had it before.
 type Left = (Instant, Option<(TaskId, SwitchOut)>);
 
-/// Why a CPU's task is to give way.
+/// Reason for which a CPU's task is to give way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// Somebody wakes there.
+    /// A task wakes there.
     Wakeup,
     /// A tick, or anything else.
     Other,
@@ -227,7 +228,8 @@ enum By {
 struct Ask {
     at: Instant,
     by: By,
-    /// At the next tick (`TIF_NEED_RESCHED_LAZY`): asking so once more is not told, asking at once is.
+    /// True for a request at the next tick (`TIF_NEED_RESCHED_LAZY`): asking so once more is not
+    /// told, asking at once is.
     lazy: bool,
 }
 
@@ -244,20 +246,20 @@ enum Heard {
 /// What the reference did, by CPU and task.
 #[derive(Default)]
 struct There {
-    /// By CPU: when it went over to another task, and how the one before left.
+    /// Switches by CPU: when it went over to another task, and how the one before left.
     switches: BTreeMap<CpuId, Vec<Left>>,
     /// Tasks that were moved while they waited or ran.
     moves: Vec<(Instant, TaskId, CpuId, CpuId)>,
-    /// By CPU: when its signals were updated, which is when its governor looks.
+    /// Updates by CPU: when its signals were updated, which is when its governor looks.
     updates: BTreeMap<CpuId, Vec<Instant>>,
-    /// By CPU: when it was asked that its task gives way, and when it went over to another. Empty where nothing tells of
-    /// that.
+    /// Requests by CPU: when it was asked that its task gives way, and when it went over to
+    /// another. Empty where nothing tells of that.
     asked: BTreeMap<CpuId, Vec<Ask>>,
-    /// When new tasks were woken for the first time.
+    /// Times at which new tasks were woken for the first time.
     born: BTreeSet<(TaskId, Instant)>,
-    /// When each task's wakeups began, if that is told, and ended.
+    /// Begin, if that is told, and end of each task's wakeups.
     wakeups: BTreeMap<TaskId, Vec<(Option<Instant>, Instant)>>,
-    /// When it looks for tasks to move, for which CPU, and what that does.
+    /// Looks for tasks to move: when, for which CPU, and what that does.
     looks: Vec<(Instant, CpuId, IdleType)>,
     /// True if the reference tells when governors look, and what they ask for.
     governs: bool,

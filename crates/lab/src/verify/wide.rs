@@ -23,7 +23,8 @@ use risetime_kernel::KernelRev;
 use risetime_model::Platform;
 use risetime_model::workload::Tree;
 
-/// On which it runs: one, two and three kinds of CPU, policies of one CPU and of many, two to eight CPUs.
+/// Platforms on which it runs: one, two and three kinds of CPU, policies of one CPU and of many,
+/// two to eight CPUs.
 pub const WIDE_ON: [&str; 14] = [
     "chromebook2",
     "chromebook4",

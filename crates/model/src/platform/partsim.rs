@@ -39,7 +39,7 @@ pub type ReadTable<'r> = dyn Fn(&str) -> Result<(String, String), InputError> + 
 struct Row {
     mhz: u64,
     kind: String,
-    /// In µW.
+    /// Power in µW.
     power: u64,
     speed: f64,
 }

@@ -56,7 +56,7 @@ pub struct Zone {
     pub capacitance_mj_per_k: u64,
     /// Other zones, by their place in the file, and the resistance between; each pair at one of the two.
     pub coupled: Vec<(usize, u64)>,
-    /// How often it is looked at while a passive trip is crossed.
+    /// Time between two looks while a passive trip is crossed.
     pub polling_delay_passive: Span,
     /// Else.
     pub polling_delay: Span,
@@ -73,9 +73,9 @@ pub struct Zone {
 pub struct Trip {
     /// Whether it is `critical` (a kernel powers the machine off), else `passive`.
     pub critical: bool,
-    /// In m°C.
+    /// Temperature of the trip, in m°C.
     pub temp_millicelsius: i64,
-    /// In m°C.
+    /// Hysteresis of the trip, in m°C.
     pub hysteresis_millicelsius: i64,
 }
 
@@ -86,15 +86,16 @@ pub enum Governor {
     StepWise,
     /// `power_allocator`; what is unset the kernel estimates.
     PowerAllocator {
-        /// In mW.
+        /// Sustainable power, in mW.
         sustainable_power_mw: u32,
-        /// As sysfs has it, in 1/1024 mW/m°C; likewise the other two.
+        /// Factor of an overshoot as sysfs has it, in 1/1024 mW/m°C; the other two are in the same
+        /// unit.
         k_po: Option<i32>,
         /// Below the control temperature.
         k_pu: Option<i32>,
-        /// Of the sum of errors.
+        /// Factor of the sum of errors.
         k_i: Option<i32>,
-        /// In m°C.
+        /// Cutoff of the integral, in m°C.
         integral_cutoff: i32,
     },
 }

@@ -1,5 +1,5 @@
-//! Which CPUs share what, beyond the last-level cache that a domain names: hardware threads of a
-//! core, CPUs around a closer cache, NUMA nodes.
+//! Topology of what CPUs share, beyond the last-level cache that a domain names: hardware threads
+//! of a core, CPUs around a closer cache, NUMA nodes.
 //!
 //! ```text
 //! [topology]

@@ -19,7 +19,7 @@ use std::fmt::Write;
 
 /// Kinds of a domain.
 const MAX_KINDS: usize = 64;
-/// Of the machine's fastest CPU for it, at the OPP at which it is fastest.
+/// Speed of the machine's fastest CPU for the kind, at the OPP at which it is fastest.
 const MAX_PPM: u64 = 1_000_000;
 /// 1 kW per CPU likewise.
 const MAX_UW: u64 = 1_000_000_000;

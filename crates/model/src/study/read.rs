@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// Size limit of a study file.
 const MAX_BYTES: usize = 1 << 20;
-/// More experiments than anybody waits for.
+/// Largest number of experiments, more than anybody waits for.
 const MAX_FIGURES: usize = 100;
 /// `CONFIG_HZ` of margins, unless the list says otherwise.
 const HZ: u64 = 1000;

@@ -45,7 +45,8 @@ pub struct CellQuantity {
     pub metric: String,
     /// What a run has to be like for 0 % and for 100 %; `None`: the figure itself.
     pub between: Option<[Vary; 2]>,
-    /// How figures become what the document has; unless by [`Scale::Run`] only ratios are meant: all cells times one number.
+    /// Way in which figures become what the document has; unless by [`Scale::Run`] only ratios are
+    /// meant: all cells times one number.
     pub scale: Option<Scale>,
     /// Each case has a number of its own, by which its cells to fit agree: it is the columns that are compared.
     pub scale_by_case: bool,
@@ -65,20 +66,20 @@ pub enum Scale {
     Figure,
     /// The reciprocal of the figure: so much of something a second, of how long it took.
     Inverse,
-    /// Nothing is fitted: it is in % of the run's length.
+    /// No factor is fitted: the figure is in % of the run's length.
     Run,
 }
 
 /// A line of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// As the document calls it.
+    /// Name of the case in the document.
     pub name: String,
     /// The changes of this case.
     pub vary: Vary,
     /// The figure of a run, where it is not the quantity's.
     pub metric: Option<String>,
-    /// Not run, but the sum of these cases, by place.
+    /// Cases of which this one is the sum, by place; such a case is not run.
     pub sum: Vec<usize>,
     /// What the quantities may be proportional to.
     pub at: Option<f64>,
@@ -89,13 +90,14 @@ pub struct Case {
 /// A column of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// As the document calls it.
+    /// Name of the column in the document.
     pub name: String,
     /// The changes of this column.
     pub vary: Vary,
     /// True if the free values are fitted on this column, in cases that are fitted on.
     pub fit: bool,
-    /// By quantity, then by case; none of a quantity that the document does not have.
+    /// Published numbers by quantity, then by case; none of a quantity that the document does not
+    /// have.
     pub published: Vec<Vec<Decimal>>,
     /// Standard deviations of those; none where the document has none.
     pub stdev: Vec<Vec<Decimal>>,
@@ -112,7 +114,7 @@ pub struct Free {
     pub columns: Vec<usize>,
     /// The cases that it is about, by place; empty: all.
     pub cases: Vec<usize>,
-    /// Why these.
+    /// Reason for these values.
     pub why: String,
 }
 
@@ -127,13 +129,13 @@ pub struct Check {
     pub quantity: usize,
     /// The bound, or the number that the document gives.
     pub published: Decimal,
-    /// How ours has to compare with it.
+    /// Relation that ours has to have to it.
     pub relation: Relation,
-    /// How far off it may be, in its unit.
+    /// Tolerance, in the figure's unit.
     pub within: f64,
     /// Judged, or only printed.
     pub counted: bool,
-    /// Why it is not counted, or why it misses.
+    /// Reason why the check is not counted, or why it misses.
     pub note: String,
 }
 
@@ -145,27 +147,30 @@ pub enum What {
     MedianError(usize),
     /// The largest one.
     LargestError(usize),
-    /// Of all pairs of columns that the document has more than so much apart in a case, those that are in its order, in %.
+    /// Share of the pairs of columns that the document has more than so much apart in a case which
+    /// are in its order, in %.
     Order(Decimal),
-    /// In how many of these cases, all if there are none, the first column is above the second.
+    /// Number of these cases, all if there are none, in which the first column is above the second.
     Above(usize, usize, Vec<usize>),
-    /// In how many of these cells, by case, the first column is below the second.
+    /// Number of these cells, by case, in which the first column is below the second.
     Cells(Vec<(usize, usize, usize)>),
-    /// In how many columns of those named a case is the largest.
+    /// Number of columns of those named in which a case is the largest.
     Most(usize, Vec<usize>),
     /// The largest difference between measured and published of how much the first column is above the second, in %, in
     /// these cases, all if there are none.
     GainError(usize, usize, Vec<usize>),
-    /// How far the cells of a column, each by what `at` says of its case, are apart: the largest above the smallest, in %.
+    /// Spread of the cells of a column, each divided by what `at` says of its case: the largest
+    /// above the smallest, in %.
     Proportional(usize),
-    /// By case, how much the first column is of the second: a row each for those in which the document's means are further
-    /// apart than the larger of their standard deviations.
+    /// Ratio of the first column to the second, by case: a row each for those in which the
+    /// document's means are further apart than the larger of their standard deviations.
     Ratio(usize, usize, Vec<usize>),
-    /// Of the cases in which the document has them that far apart, those with the two columns in its order, in %.
+    /// Share of the cases in which the document has them that far apart which have the two columns
+    /// in its order, in %.
     Side(usize, usize, Vec<usize>),
     /// What the cell of a column and case is.
     Cell(usize, usize),
-    /// How much of the second column's the first one's cell of a case is.
+    /// Ratio of the first column's cell of a case to the second column's.
     Times(usize, usize, usize),
 }
 

@@ -33,9 +33,9 @@ pub(super) struct Shared {
     barrier_users: Vec<u32>,
     forks: Names,
     kinds: Names,
-    /// Where each is first named.
+    /// Places where each kind is first named.
     pub(super) kinds_at: Vec<String>,
-    /// Where each is first forked.
+    /// Places where each task is first forked.
     forked_at: Vec<Range>,
     /// `mem_buffer_size`, in bytes.
     pub(super) buffer: Option<u64>,

@@ -134,7 +134,7 @@ fn ends_name(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('.')
 }
 
-/// From where to where the text changes, and what then stands there.
+/// Range of the text that changes, and what then stands there.
 type Edit = (usize, usize, String);
 
 /// The change of `path` below `object`.
@@ -196,7 +196,7 @@ fn edit(
 /// The beginning of a path.
 struct Step<'p> {
     name: &'p str,
-    /// Which of those that are called so, from 1.
+    /// Number among those that are called so, from 1.
     number: Option<usize>,
     /// The path below it.
     rest: Option<&'p str>,

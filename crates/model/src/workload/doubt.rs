@@ -20,12 +20,12 @@ use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
 
 /// Below this, in µs, no task does all that it does: the kernel's own slack of timers is 50 µs.
 const SHORT_US: u64 = 100;
-/// Nobody waits longer, in µs, in an experiment about response: 10 ms in ns.
+/// Time in µs beyond which nobody waits in an experiment about response: 10 ms in ns.
 const LONG_US: u64 = 10_000_000;
-/// Nobody simulates longer, in s, by default.
+/// Time in s beyond which nobody simulates by default.
 const LONG_S: u64 = 1000;
 
-/// Where a time is written, what for, and how long it is in µs.
+/// A time in the file: where it is written, what for, and how long it is in µs.
 struct Time<'v, 'a> {
     prop: &'v ObjectProp<'a>,
     kind: Kind,

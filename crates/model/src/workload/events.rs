@@ -37,7 +37,7 @@ pub(super) enum Key {
     /// rt-app has it, or had it once, and nothing here stands for it: what it is, and what to say
     /// instead.
     Unsupported(&'static str, &'static str),
-    /// Nobody knows it.
+    /// The key is not known.
     Unknown,
 }
 

@@ -15,7 +15,7 @@ use jsonc_parser::ast::{ObjectProp, Value};
 use risetime_kernel::units::CpuId;
 use std::collections::BTreeSet;
 
-/// As many changes as a run may have.
+/// Largest number of changes that a run may have.
 const MAX_CHANGES: usize = 10_000;
 
 impl<'a> Reader<'a> {

@@ -14,7 +14,8 @@ use crate::InputError;
 use crate::input::{nearest, one_line};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By number of an object: who waits there, and who gives it; a task that is forked stands for many.
+/// Users of objects, by the object's number: who waits there, and who gives it; a task that is
+/// forked stands for many.
 #[derive(Default)]
 struct Users<'a> {
     wait: BTreeMap<u32, Vec<&'a TaskSpec>>,

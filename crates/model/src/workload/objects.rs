@@ -37,7 +37,7 @@ pub struct Objects {
 pub struct Barrier {
     /// Name of the barrier.
     pub name: String,
-    /// How many tasks have to come before it opens.
+    /// Number of tasks that have to come before it opens.
     pub users: u32,
 }
 

@@ -18,7 +18,7 @@ const EMPTY: &str = ": \"\"";
 pub(super) struct Filled<'t> {
     /// The text to parse.
     pub(super) text: Cow<'t, str>,
-    /// Where, in that text, something was put in; ascending.
+    /// Places in that text where something was put in, ascending.
     inserted: Vec<usize>,
 }
 

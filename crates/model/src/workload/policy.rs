@@ -27,7 +27,7 @@ use jsonc_parser::ast::{ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
 use risetime_kernel::units::Span;
 
-/// Which of the policies, without its parameters.
+/// Kind of a policy, without its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     #[default]
@@ -58,7 +58,7 @@ const DEFAULT_RT_PRIORITY: i64 = 10;
 const MIN_DL_RUNTIME_US: u64 = 2;
 /// `sched_deadline_period_min_us` and `_max_us`.
 const DL_PERIOD_US: (u64, u64) = (100, 1 << 22);
-/// In which time a share is to be had, unless `dl-period` says.
+/// Period of a share, unless `dl-period` says another.
 const SHARE_PERIOD_US: u64 = 10_000;
 /// A slice that a task asks for itself is between these (kernel/sched/syscalls.c:__setparam_fair
 /// would move others to the nearest).

@@ -24,7 +24,7 @@ use std::path::Path;
 
 /// Size limit of a workload file; the parser's tree takes up to 40 bytes per byte.
 const MAX_BYTES: usize = 4 << 20;
-/// For a file that is a part of a workload.
+/// Hint for a file that is a part of a workload.
 const PARTS: &str = "where `global`, `resources` and tasks are files of their own, rt-app's merge.py \
      makes one file of them";
 /// Longest `duration`, in s.
@@ -165,7 +165,7 @@ struct Parts {
     events: usize,
     /// `default_policy`.
     policy: PolicyKind,
-    /// How often a task name was seen.
+    /// Number of times that each task name was seen.
     names: BTreeMap<String, usize>,
 }
 
@@ -176,7 +176,7 @@ struct Body {
     class: Said,
     repeat: Option<Repeat>,
     events: Vec<Event>,
-    /// Where its clamps are written, for an error about the pair.
+    /// Place where the clamps are written, for an error about the pair.
     clamp_at: Option<Range>,
 }
 

@@ -14,7 +14,7 @@ use crate::input::printable;
 use jsonc_parser::ast::Value;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// So wide is a line that holds a whole object.
+/// Width of a line that holds a whole object.
 const WIDTH: usize = 100;
 
 /// A value of the file.

@@ -1,4 +1,4 @@
-//! Where everything stands, and in which colour.
+//! Layout: the place and the colour of everything.
 //!
 //! ```text
 //! title, subtitle
@@ -71,7 +71,7 @@ pub(super) fn layout(chart: &Chart, theme: Theme) -> Drawing {
     Drawing { width: WIDTH, height: (y + 12.0).ceil(), paper: palette.paper, shapes: page.shapes }
 }
 
-/// Where a panel goes.
+/// Place of a panel.
 #[derive(Clone, Copy)]
 struct Place {
     left: f64,

@@ -30,9 +30,9 @@ pub struct Chart {
     pub title: String,
     /// What a reader should know before the panels.
     pub subtitle: String,
-    /// From where it is: command and version.
+    /// Origin of the chart: command and version.
     pub footer: String,
-    /// In the order of reading.
+    /// Panels in the order of reading.
     pub panels: Vec<Panel>,
 }
 
@@ -41,7 +41,7 @@ pub struct Chart {
 pub struct Panel {
     /// Title of the panel.
     pub title: String,
-    /// To the right.
+    /// Axis to the right.
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
@@ -53,11 +53,11 @@ pub struct Panel {
     pub keys: Vec<(String, String)>,
     /// Remarks, written below.
     pub notes: Vec<String>,
-    /// How much of the picture it takes.
+    /// Part of the picture that the panel takes.
     pub size: Size,
 }
 
-/// How much of a picture a panel takes.
+/// Part of a picture that a panel takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
     /// The whole width, flat: one of several curves over the same time.
@@ -74,15 +74,15 @@ pub enum Size {
 pub struct Axis {
     /// Quantity on the axis.
     pub label: String,
-    /// In which unit; may be empty.
+    /// Unit; may be empty.
     pub unit: String,
-    /// How values lie on it.
+    /// Kind of scale.
     pub kind: AxisKind,
     /// Ends of the axis; `None`: those of the values, rounded outwards.
     pub range: Option<(f64, f64)>,
 }
 
-/// How values lie on an axis.
+/// Kind of scale of an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AxisKind {
     /// Evenly, from 0 on or below.
@@ -90,7 +90,7 @@ pub enum AxisKind {
     FromZero,
     /// Evenly, where the values are.
     Near,
-    /// By their logarithm; a value of 0 or below lies at the left end.
+    /// A logarithmic axis; a value of 0 or below lies at the left end.
     Log,
     /// A place for each name, the first is 0.
     Names(Vec<String>),
@@ -116,7 +116,7 @@ impl Axis {
 pub struct Series {
     /// Name in the legend; empty: none is needed.
     pub name: String,
-    /// Of which colour.
+    /// Colour of the series.
     pub colour: Colour,
     /// A broken line.
     pub dashed: bool,
@@ -135,14 +135,14 @@ pub enum Shape {
     Band(Vec<(f64, f64, f64)>),
     /// Places with their intervals.
     Points(Vec<Mark>),
-    /// From x = 0 to the mark, at its y, with its interval.
+    /// Bars from x = 0 to the mark, at its y, with its interval.
     Bars(Vec<Mark>),
 }
 
 /// A place, how certain it is, and what stands beside it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mark {
-    /// To the right.
+    /// Value to the right.
     pub x: f64,
     /// Upwards.
     pub y: f64,
@@ -166,7 +166,7 @@ pub enum Colour {
 /// Values at places of two axes of names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heat {
-    /// By row from below, then by column; `None`: there is none.
+    /// Values by row from below, then by column; `None`: there is none.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
@@ -189,7 +189,7 @@ impl Series {
     }
 }
 
-/// On what it is looked at.
+/// Background on which the picture is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
     /// Paper.

@@ -12,7 +12,7 @@ pub(super) const TITLE: f64 = 15.0;
 pub(super) const HEADING: f64 = 13.0;
 pub(super) const TEXT: f64 = 12.0;
 pub(super) const SMALL: f64 = 11.0;
-/// From one line of text to the next, of its size.
+/// Distance from one line of text to the next, of its size.
 pub(super) const LEADING: f64 = 1.35;
 
 /// All that is to be drawn, in this order.

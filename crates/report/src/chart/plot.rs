@@ -12,10 +12,11 @@ const HALF: f64 = 150.0;
 const WHOLE: f64 = 300.0;
 /// A row of names on the y axis.
 const ROW: f64 = 24.0;
-/// How wide a line is, and by how much more for each that lies over it: both are seen where they are the same.
+/// Width of a line, and by how much it grows for each line that lies over it: both are seen where
+/// they are the same.
 const LINE: f64 = 1.6;
 const MORE: f64 = 1.0;
-/// Of more dots each is smaller.
+/// Number of dots beyond which each is smaller.
 const MANY: usize = 12;
 
 pub(super) fn dashed(s: &Series) -> bool {
@@ -76,7 +77,8 @@ pub(super) struct Plot {
     height: f64,
     x: Scale,
     y: Scale,
-    /// By how much series are moved aside where an axis has names: the first, and each further one.
+    /// Distance by which series are moved aside where an axis has names: the first, and each
+    /// further one.
     aside: (f64, f64),
     colours: Vec<Colour>,
     /// Names stand on the x axis, on the y axis.

@@ -1,4 +1,4 @@
-//! From values to places on an axis, and where its ticks are.
+//! Scales: from values to places on an axis, and where its ticks are.
 
 use super::{Axis, AxisKind};
 

@@ -9,7 +9,7 @@ use risetime_kernel::units::CpuId;
 
 /// Distributions of at most so many groups of tasks.
 const GROUPS: usize = 6;
-/// Of fewer activations there is no distribution to draw.
+/// Number of activations below which there is no distribution to draw.
 const ACTIVATIONS: u64 = 5;
 
 /// A run, and the curves of its leading task.

@@ -29,7 +29,7 @@ pub fn sweep(s: &Sweep) -> Chart {
     }
 }
 
-/// So many curves can be told apart.
+/// Largest number of curves that can be told apart.
 const CURVES: usize = 8;
 
 fn panel(s: &Sweep, m: usize) -> Panel {

@@ -17,7 +17,7 @@ use risetime_analysis::advice::{Advice, EACH, Gain, PER_JOB, Step, Tried, compar
 use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::metric::Unit;
 
-/// So many options are shown.
+/// Largest number of options that are shown.
 const SHOWN: usize = 8;
 
 /// The page of advice. `command` is the line that runs the experiment as it is; `real`: the first

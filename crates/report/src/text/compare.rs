@@ -74,11 +74,11 @@ struct All<'a> {
     first: Option<&'a RunResult>,
     /// The columns.
     names: &'a [&'a str],
-    /// How many there are at most.
+    /// Largest number of tasks.
     tasks: usize,
-    /// Of what runs the figures are, if not of one each.
+    /// Runs that the figures are of, if not of one each.
     what: &'a str,
-    /// By column.
+    /// Jobs by column.
     jobs: Vec<Vec<JobsPhases>>,
     runs: Vec<&'a [RunResult]>,
 }

@@ -15,10 +15,10 @@ use risetime_kernel::units::CpuId;
 /// `TASK_COMM_LEN` without its end.
 const COMM: usize = 15;
 
-/// How a shell comes to a thread.
+/// Way in which a shell comes to a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Address {
-    /// By what the kernel keeps of its name.
+    /// The thread is found by what the kernel keeps of its name.
     Name(String),
     /// The task cannot be found by its name, for this reason.
     Unknown(&'static str),

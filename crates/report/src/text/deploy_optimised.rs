@@ -12,13 +12,13 @@ use std::path::Path;
 /// A bound of a deployment's power, and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Proof {
-    /// Nothing: this solver proves nothing.
+    /// No proof: this solver proves nothing.
     None(&'static str),
     /// No deployment takes less than that.
     Bound {
         /// Solver that proved the bound.
         solver: &'static str,
-        /// In nW.
+        /// Bound of the power, in nW.
         bound_nw: u64,
         /// None that takes as much has a larger least slack, in 10⁻⁶, where that is known.
         slack_ppm: Option<u64>,
@@ -34,13 +34,13 @@ pub enum Proof {
 pub struct Optimised<'a> {
     /// The problem that was to be solved.
     pub problem: &'a Problem,
-    /// On which platform.
+    /// Platform.
     pub platform: &'a Platform,
     /// The objective.
     pub objective: Objective,
     /// The deployment that was found.
     pub found: Option<&'a Deployment>,
-    /// How sure that is.
+    /// Proof of how good that is.
     pub proof: Proof,
     /// What became of it as it runs.
     pub ran: Option<&'a Ran>,
@@ -50,7 +50,7 @@ pub struct Optimised<'a> {
     pub policy: Option<&'a str>,
     /// The user's way of stopping the search; `None`: the user did not.
     pub stopped: Option<&'a str>,
-    /// Where it was written.
+    /// File to which the workload was written.
     pub workload: Option<&'a Path>,
 }
 

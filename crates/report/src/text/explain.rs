@@ -101,7 +101,7 @@ struct Row {
     share: Spread,
     saves: Option<f64>,
     alone: Option<f64>,
-    /// Of the share, if it is drawn.
+    /// Standard error of the share, if it is drawn.
     error: Option<f64>,
     /// Part of the debt, 0 to 1.
     part: f64,

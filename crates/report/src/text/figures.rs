@@ -9,13 +9,13 @@ use risetime_analysis::{
 use risetime_kernel::units::CpuId;
 use risetime_model::platform::cpu_ranges;
 
-/// When two values of a figure may be subtracted.
+/// Condition under which two values of a figure may be subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
     /// Comparable with all others.
     Any,
-    /// If both counted until the same ending: a debt until the run's end is a lower bound,
-    /// one until full speed is not.
+    /// Comparable if both counted until the same ending: a debt until the run's end is a lower
+    /// bound, one until full speed is not.
     Ended(EndedBy),
     /// Never comparable: runs with different endings are in it; with a lower bound among them or
     /// not.
@@ -25,7 +25,7 @@ pub(super) enum Basis {
     },
 }
 
-/// When the reported burst of a run began, and when the run ended.
+/// Times at which the reported burst of a run began, and the run ended.
 type Times = (Option<f64>, f64);
 
 /// The first row of a task whose work has no end.
@@ -49,7 +49,7 @@ pub(super) struct Figure {
     pub(super) fine: bool,
     /// What time it is about.
     pub(super) time: Time,
-    /// Of each run.
+    /// Times of each run.
     pub(super) times: Vec<Times>,
 }
 

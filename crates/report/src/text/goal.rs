@@ -16,7 +16,7 @@ use risetime_analysis::compare::Difference;
 use risetime_analysis::goal::{Reaching, Sought, cost};
 use risetime_analysis::metric::Unit;
 
-/// So many that reach it are shown, and so many that do not.
+/// Number of options that are shown, of those that reach the goal and of those that do not.
 const SHOWN: (usize, usize) = (6, 3);
 
 /// The page of what reaches a goal at the least cost. `command` is the line that runs the

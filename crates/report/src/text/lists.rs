@@ -33,7 +33,7 @@ const LIST: usize = 24;
 /// Columns of a finding's mark and the gap behind it.
 const INDENT: usize = 9;
 
-/// How much a finding matters.
+/// Importance of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The finding costs response time now.
@@ -49,7 +49,7 @@ pub enum Severity {
 /// One thing that was found on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Importance.
     pub severity: Severity,
     /// The finding in a few words.
     pub title: String,

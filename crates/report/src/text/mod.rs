@@ -55,7 +55,7 @@ pub use study::{study, study_contents};
 pub use sweep::sweep;
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
 
-/// How text is to look.
+/// Appearance of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal; reports use between 40 and 200 of them.

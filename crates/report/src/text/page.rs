@@ -160,7 +160,7 @@ pub(super) fn name_lines(name: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Before the further lines of a name.
+/// Indent of the further lines of a name.
 const SET_IN: &str = "  ";
 
 /// A character that cannot steer the terminal; a space that held words together is a space.

@@ -355,7 +355,8 @@ fn policies(t: &TaskResult) -> String {
     t.policies.iter().map(|p| p.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// With one or two kinds of tasks, the figures above say how long things take.
+/// Number of kinds of tasks from which on there is a table; with fewer, the figures above say how
+/// long things take.
 const KINDS: usize = 3;
 
 /// Writes how long activations took, where there are several kinds of tasks.
@@ -494,7 +495,7 @@ pub(super) fn work(page: &mut Page<'_>, r: &RunResult) {
     page.blank();
 }
 
-/// Where a list is that a page has not room for.
+/// Options that show a list that a page has not room for.
 pub(super) const ALL: &str = "--format json or csv";
 
 /// Says what a cut list left out, and with what option it is all there.

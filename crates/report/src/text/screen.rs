@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 
 /// Lines of a screen.
 const LINES: usize = 40;
-/// So much longer than at full speed is worth a line.
+/// Time longer than at full speed that is worth a line, in ms.
 const NOTICED_MS: f64 = 0.1;
 /// Rows of a list, at most.
 const ROWS: usize = 7;
 
-/// How a run is shown.
+/// View of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct View<'a> {
     /// What the workload is, in a line.

@@ -11,7 +11,7 @@ use crate::words::{digits3, one};
 use risetime_analysis::Kind;
 use risetime_analysis::verify::{Equivalence, Figure, MARGIN, Tally, Verdict, all_equivalent};
 
-/// So many of the figures that are furthest apart are named.
+/// Number of figures that are named, of those that are furthest apart.
 const FURTHEST: usize = 20;
 
 /// The page of one experiment: every figure of both sides.

@@ -77,7 +77,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
     page.finish()
 }
 
-/// Of each kind so many groups of alike differences are shown.
+/// Number of groups of alike differences that are shown of each kind.
 const GROUPS: usize = 6;
 
 fn differences(page: &mut Page<'_>, found: &Stepped) {

@@ -15,11 +15,11 @@ use crate::words::{digits3, one, simulated};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::sweep::{Axis, Point, Sweep};
 
-/// So many points of a map are listed below it, with their intervals.
+/// Number of points of a map that are listed below it, with their intervals.
 const LISTED: usize = 24;
 /// Rows of a curve.
 const ROWS: usize = 10;
-/// From the least to the most, in as many steps as there are.
+/// Shades from the least to the most, in as many steps as there are.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 /// The page of a sweep: the metrics at each point.

@@ -30,7 +30,7 @@ pub struct Verified<'a> {
     pub reference: &'a str,
     /// The checks.
     pub comparison: &'a Comparison,
-    /// How many must hold.
+    /// Number of checks that must hold.
     pub wanted: usize,
     /// What the reference lived through.
     pub was: &'a Curve,

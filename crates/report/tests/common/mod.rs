@@ -13,9 +13,9 @@ use risetime_model::workload::{
     TaskSpec, Timer,
 };
 use risetime_model::{Platform, Settings, Value, Workload};
-use risetime_trace::BackendKind;
 use risetime_report::Told;
 use risetime_report::text::{Finding, Next, Published, Severity};
+use risetime_trace::BackendKind;
 
 /// (MHz, µW) of the little CPUs.
 pub(crate) const LITTLE: [(u64, u64); 5] =

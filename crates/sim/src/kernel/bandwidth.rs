@@ -396,7 +396,7 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
+    /// Pays throttled CPUs their debt plus 1 ns, in the order in which they were throttled.
     pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
         let waiting = pool.throttled.clone();

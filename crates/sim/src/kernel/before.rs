@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     Param {
         name: UTIL_EST,
-        doc: "what a task needed until it fell asleep is remembered (since 4.17)",
+        doc: "the util that a task had when it fell asleep is remembered (since 4.17)",
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
@@ -87,7 +87,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     Param {
         name: TIME_AVG,
-        doc: "how long that mean is (only with rt_tracking=rt_avg; unset: 1000)",
+        doc: "period of the mean of real-time running time (only with rt_tracking=rt_avg; unset: 1000)",
         unit: "ms",
         range: Range::Int(2, 100_000),
         default: Default::Unset,
@@ -114,7 +114,7 @@ fn averages(rev: KernelRev, settings: &Settings) -> bool {
     !has(rev, (4, 19), settings.name(RT_TRACKING).map(|name| name == "pelt"))
 }
 
-/// As the settings say, else as that kernel does.
+/// The behaviour that settings ask for, else that of the kernel.
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Before {
     let on = |name: &str| settings.int(name).map(|on| on == 1);
     let half = Span::from_us(settings.int(TIME_AVG).unwrap_or(1000).max(2) as u64 * 1000 / 2);
@@ -134,7 +134,7 @@ pub(crate) fn of_decay(rev: KernelRev, settings: &Settings) -> (bool, bool) {
 }
 
 impl Machine {
-    /// What PELT's updates of a CPU go by.
+    /// The rules by which PELT updates a CPU.
     #[inline]
     pub(crate) fn pelt(&self, cpu: CpuId) -> Pelt<'static> {
         let scale = self.before.contribution.then(|| {
@@ -145,7 +145,7 @@ impl Machine {
     }
 }
 
-/// Who has run above the fair class.
+/// The class above the fair class that has run.
 #[derive(Clone, Copy)]
 pub(crate) enum Above {
     Rt,
@@ -153,7 +153,8 @@ pub(crate) enum Above {
 }
 
 impl Rq<'_, '_> {
-    /// Beside the class's PELT signal: up to now its task has run, or has not.
+    /// Accounts the class's time in the average beside its PELT signal: up to now its task has run
+    /// (`running`), or has not.
     pub(crate) fn rt_avg_update(&mut self, who: Above, running: bool) {
         let Some(period) = self.m().before.sched_avg_period else { return };
         let Parts { c, domain, .. } = self.parts();

@@ -75,7 +75,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: PERIOD,
-        doc: "after how many jiffies what a process has run counts for half, and a cache is chosen anew",
+        doc: "jiffies after which what a process has run counts for half, and a cache is chosen anew",
         unit: "jiffies",
         range: Range::Int(0, UINT_MAX),
         default: Default::Derived("10 ms, rounded down, where there is sched_cache"),
@@ -99,7 +99,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: IMBALANCE,
-        doc: "beyond that, only while it is by less than this busier than the other",
+        doc: "a cache beyond that util takes in tasks only while it is by less than this busier than the other",
         unit: "%",
         range: Range::Int(0, MANY_PERCENT),
         default: Default::Derived("20, where there is sched_cache"),
@@ -117,7 +117,7 @@ fn smt_threads(platform: &Platform) -> u64 {
     platform.topology.cores.iter().map(Vec::len).max().unwrap_or(1).max(1) as u64
 }
 
-/// What is so unless somebody says otherwise; nothing where there is nothing to gather by.
+/// The default of a setting; `None` where there is nothing to gather by.
 pub(crate) fn default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
     if !ALL.contains(&name) || !is_cache_aware(platform, kernel) {
         return None;
@@ -144,7 +144,7 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
     Err(InputError::new(policy.place_of(name), what))
 }
 
-/// As the settings say, of the machine as it begins.
+/// The cache-aware state of a machine as it begins, by its settings; `None`: off.
 pub(crate) fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
     let on = e.settings.int(ENABLED) == Some(1) && is_cache_aware(&e.platform, m.rev);
     if !on || m.muqss.is_some() {
@@ -336,7 +336,7 @@ impl Rq<'_, '_> {
         rq.account(time, ran.0.checked_shr(epochs.min(64) as u32).unwrap_or(0));
     }
 
-    /// Once an epoch a task of the process gets work to do.
+    /// Gives a task of the process work to do, once an epoch.
     #[inline]
     pub(crate) fn task_tick_cache(&mut self, curr: TaskId) {
         let Some(cache) = self.m().sched_cache() else { return };
@@ -372,7 +372,7 @@ impl Rq<'_, '_> {
 }
 
 impl Machine {
-    /// Cache-aware scheduling, while it is active.
+    /// Returns the state of cache-aware scheduling, while it is active.
     #[inline]
     pub(crate) fn sched_cache(&self) -> Option<&SchedCache> {
         self.cache.as_deref().filter(|cache| cache.active)

@@ -1,4 +1,5 @@
-//! What of CFS (up to 6.5) spans more than one queue: new tasks, moves, and the levels of groups.
+//! The parts of CFS (up to 6.5) that span more than one queue: new tasks, moves, and the levels of
+//! groups.
 //!
 //! ```text
 //!  fork     the child's vruntime is found on its parent's queue, relative to min_vruntime
@@ -24,8 +25,9 @@ use risetime_kernel::units::{CpuId, GroupId, TaskId};
 use risetime_kernel::weight::NICE_0_LOAD;
 
 impl Machine {
-    /// How long `entity` of the level of `g` may run in one go; `beside`: an entity of nice 0 that is
-    /// no task joins with it. Source: fair.c:`sched_slice`.
+    /// The time that `entity` of the level of `g` may run in one go, in ns; `joins`: it is not
+    /// queued yet, and (true) an entity of nice 0 that is no task joins with it. Source:
+    /// fair.c:`sched_slice`.
     fn sched_slice(&self, cpu: CpuId, g: GroupId, entity: &Entity, joins: Option<bool>) -> u64 {
         let Some(rq) = self.queue(cpu, g).as_cfs() else { return 0 };
         let (nr, weight) = match joins {

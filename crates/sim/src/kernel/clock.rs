@@ -40,8 +40,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// How long the current task of another class than fair (or the idle task) has run since it
-    /// was last accounted for (`update_se`).
+    /// The time that the current task of another class than fair (or the idle task) has run since
+    /// it was last accounted for (`update_se`).
     pub(crate) fn delta_exec(&mut self) -> Span {
         let c = self.c();
         let now = c.clock.clock_task.0;
@@ -66,7 +66,7 @@ impl Rq<'_, '_> {
         changed
     }
 
-    /// For this long, after what already keeps it, the CPU does nothing for its task.
+    /// Keeps the CPU from its task for `span` more, after what already keeps it.
     pub(crate) fn steal(&mut self, span: Span) {
         self.book_progress();
         let now = self.m().now;

@@ -1,4 +1,5 @@
-//! When a CPU's clock event device interrupts: for each hrtimer, or, without high resolution, at a tick.
+//! Interrupts of a CPU's clock event device: for each hrtimer, or, without high resolution, at a
+//! tick.
 //!
 //! Source: kernel/time/clockevents.c:clockevents_program_event; tick-sched.c:tick_nohz_stop_tick, tick_nohz_next_event; which of the two
 //! it is, and what such a tick does: [`crate::kernel::hrtimer`].
@@ -17,12 +18,12 @@ impl Machine {
         Instant(next.0.saturating_add(ticks.saturating_mul(self.tick.0)))
     }
 
-    /// What `at`, a timer's expiry, is for cpuidle: the time of its interrupt.
+    /// The time at which the interrupt of a timer comes that expires at `at`, as cpuidle counts it.
     pub(crate) fn event_of(&self, at: Instant) -> Instant {
         if self.hrtimers.low_res { self.tick_at(at) } else { at }
     }
 
-    /// When the RT period's timer is run, at the earliest; `None`: now.
+    /// The earliest time at which the RT period's timer is run; `None`: now.
     pub(crate) fn waits_for_tick(&self) -> Option<Instant> {
         let on_grid = self.next_tick() == self.now + self.tick;
         (self.hrtimers.at_ticks() && !on_grid).then(|| self.next_tick())
@@ -65,7 +66,7 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// When the timer of a task that falls asleep until `at` expires at the latest.
+    /// The latest time at which the timer of a task expires that falls asleep until `at`.
     pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
         // The thread that creates the tasks has none, either.
         let has = !self.m().class_of(task).is_above_fair()

@@ -244,7 +244,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Who runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is (`p->on_cpu`).
+    /// Wakes `task` on behalf of the task that runs on `by`: at once, or when it has left its CPU,
+    /// where it still is (`p->on_cpu`).
     pub(crate) fn wake_up_by(&mut self, by: CpuId, task: TaskId) {
         let (cpu, state) = (self.m.task(task).cpu, self.m.task(task).state);
         if state == State::Sleeping && self.m.cpu(cpu).curr == Some(task) {
@@ -415,7 +416,7 @@ impl Rq<'_, '_> {
         (!self.m().throttle_work.contains(cpu)).then_some(task)
     }
 
-    /// Another task will run under the caches of this one.
+    /// Lets the caches of `task` cool down, since another task will run.
     fn cool_down(&mut self, task: TaskId) {
         if cost::switches(&self.m().costs) {
             let m = self.parts();
@@ -433,7 +434,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// It comes from `from`.
+    /// Queues `task`, which left CPU `from`, here: the second half of a migration.
     pub(crate) fn attach(&mut self, task: TaskId, from: CpuId) {
         match self.m().task(task).throttled {
             true => self.attach_throttled(task),
@@ -506,8 +507,8 @@ impl Rq<'_, '_> {
         self.emit(Event::Migrate { task, from, to, why });
     }
 
-    /// It comes: into limbo here, or onto the queue where its group has quota
-    /// (`enqueue_throttled_task`).
+    /// Puts a migrated, throttled task into limbo here, or onto the queue
+    /// where its group has quota (`enqueue_throttled_task`).
     fn attach_throttled(&mut self, task: TaskId) {
         let g = self.m().task(task).group;
         self.update_rq_clock();
@@ -631,7 +632,7 @@ impl Rq<'_, '_> {
         self.activate(task, kind, true);
     }
 
-    /// Since when the wakeup of `task` was due, if some time lies between.
+    /// Emits how long ago the wakeup of `task` was due, if some time lies between.
     fn tell_due(&mut self, task: TaskId) {
         let now = self.m().now;
         let t = self.t(task);
@@ -641,7 +642,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Its second half, `wakeup_preempt` and `task_woken`, and when the CPU looks who is to run.
+    /// Completes a wakeup: `wakeup_preempt` and `task_woken`, and when the CPU looks for the
+    /// next task.
     fn ttwu_do_wakeup(&mut self, task: TaskId, waker: Waker) {
         self.wakes(task, false);
         self.pay_for_resched(task, waker);
@@ -730,7 +732,7 @@ impl Rq<'_, '_> {
     }
 }
 
-/// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
+/// The CPU of the first task: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
 fn first_cpu_of(m: &Machine, first_cpu: Option<CpuId>, task: TaskId) -> Placed {
     let allowed = m.task(task).allowed.and(&m.root.online);
     let smallest = allowed.iter().min_by_key(|c| (m.cpu(*c).capacity, *c));

@@ -30,7 +30,7 @@ use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId};
 use risetime_trace::{Event, Why};
 
 impl Kernel<'_> {
-    /// Every policy starts: at its lowest frequency, then where its governor wants it.
+    /// Starts every policy: at its lowest frequency, then where its governor wants it.
     pub(crate) fn start_policies(&mut self) {
         for domain in 0..self.m.domains.len() {
             self.policy(domain).start();
@@ -70,7 +70,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// What the governor of `domain`, asked about `cpu`, wants.
+    /// Carries out what the governor of `domain`, asked about `cpu`, wants.
     pub(crate) fn carry_out(&mut self, cpu: CpuId, request: FreqRequest) {
         let own = Answer::Freq(Some(request));
         let Answer::Freq(Some(request)) = self.m().decided(Point::Frequency { cpu }, own) else {
@@ -106,7 +106,7 @@ impl Policy<'_, '_> {
         });
     }
 
-    /// What the kernel believes, and scales PELT with.
+    /// Sets the frequency that the kernel believes in, and scales PELT with.
     fn set_cur(&mut self, freq: KHz) {
         if self.d().attends {
             let cpu = self.d().cpus[0];
@@ -205,7 +205,8 @@ impl Policy<'_, '_> {
         self.d().cpus = cpus;
     }
 
-    /// Its limits are others now (`cpufreq_governor_limits`): the governor says where to go at once, if anywhere.
+    /// Asks the governor where to go at once, now that limits have changed
+    /// (`cpufreq_governor_limits`).
     pub(crate) fn limits_changed(&mut self) {
         let at_once = self.ask(|governor, view, _| governor.limits(view));
         let d = self.d();
@@ -260,7 +261,7 @@ impl Policy<'_, '_> {
         self.wakes_kthread(by, woken, woken, |task, _| Ev::Woken { task, by });
     }
 
-    /// It wakes at once, where it sleeps.
+    /// Wakes the kthread at once, where it sleeps.
     fn wake_sugov_kthread_here(&mut self) {
         let Some(kthread) = self.d().kthread else { return };
         let there = self.m().task(kthread).cpu;
@@ -311,7 +312,7 @@ impl Policy<'_, '_> {
 
     // ------------------------------------------------------------------ what governors ask for
 
-    /// Does what the governor of `domain` wishes for beside a frequency.
+    /// Grants what the governor of `domain` wishes for beside a frequency.
     #[inline]
     pub(crate) fn grant(&mut self) {
         if !self.effects().is_empty() {
@@ -371,7 +372,7 @@ impl Policy<'_, '_> {
         self.push(timer.at, Ev::GovernorTimer { cpu, generation, awake: false });
     }
 
-    /// As if no thread were needed for it.
+    /// Carries out the kthread's work as if no thread were needed for it.
     fn works_at_once(&mut self) {
         self.governor_works();
         let d = self.d();
@@ -396,7 +397,8 @@ impl Policy<'_, '_> {
         (d.wanted, d.target, d.driver_due) = (request.freq, request.freq, true);
     }
 
-    /// Its timer on `of` expires; `awake`: that CPU is awake, or has woken up for it.
+    /// Handles the governor's timer on `of`, which expires; `awake`: that CPU is awake, or has
+    /// woken up for it.
     pub(crate) fn governor_timer(&mut self, of: CpuId, generation: u32, awake: bool) {
         let place = self.m().cpu(of).in_domain;
         let timer = self.d().timers[place];
@@ -429,7 +431,7 @@ impl Policy<'_, '_> {
         self.rq(cpu).idle_loop();
     }
 
-    /// Something has happened on `cpu` that a governor hears of which asks for it.
+    /// Tells a governor that asks for it that something has happened on `cpu`.
     pub(crate) fn occasion(&mut self, cpu: CpuId, occasion: Occasion) {
         if self.m().instead(Point::Frequency { cpu }) == Some(Answer::Freq(None)) {
             return;

@@ -33,7 +33,7 @@ use risetime_trace::Event;
 /// What [`Rq::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
-    /// Nothing.
+    /// The entity neither joins nor leaves.
     Stay,
     /// Attach the entity if it comes from elsewhere.
     Attach,
@@ -411,8 +411,8 @@ impl Rq<'_, '_> {
         self.renice_high(task, load);
     }
 
-    /// What a task of another class has left of its time as a fair one fades when it comes here from
-    /// another CPU, up to where the old queue was updated last.
+    /// Ages what a task of another class has left of its time as a fair one, when it comes here
+    /// from another CPU, up to where the old queue was updated last.
     pub(crate) fn set_task_rq_fair(&mut self, task: TaskId, from: CpuId) {
         let (to, m) = (self.cpu, self.m());
         let t = m.task(task);

@@ -59,7 +59,7 @@ impl Rq<'_, '_> {
         update_cfs_rq_load_avg(m.rev, pelt, now, avg, load, runnable, running)
     }
 
-    /// All of `cpu`'s levels and the entities between them, the inner ones first.
+    /// Updates all of the CPU's levels and the entities between them, the inner ones first.
     pub(crate) fn update_levels(&mut self) {
         for g in (1..self.m().groups.list.len() as u32).rev().map(GroupId) {
             if self.update_level(g) {
@@ -590,7 +590,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// What joined or left the level of `g` goes up to the CPU (`propagate_entity_cfs_rq`).
+    /// Propagates what joined or left the level of `g` up to the CPU (`propagate_entity_cfs_rq`).
     fn propagate_all(&mut self, g: GroupId) {
         let mut g = g;
         while g != GroupId::ROOT {

@@ -46,7 +46,7 @@ const OFF: &str = "off";
 const STOP_TICK: &str = "stop_tick";
 const KEEP_TICK: &str = "keep_tick";
 
-/// What is said of timers.
+/// Settings of timers.
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: HIGHRES,
@@ -58,7 +58,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: CHANGE_MS,
-        doc: "when `highres` changes while it runs, after the workload's start: from on to off, or from off to on",
+        doc: "time after the workload's start at which `highres` changes from on to off, or from off to on",
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
@@ -66,7 +66,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: CHANGE,
-        doc: "what a change of `highres` to off while it runs does with the timer that makes the tick: stop_tick = takes it out, keep_tick = leaves it queued, so that each tick does its work twice and none is stopped",
+        doc: "effect of a change of `highres` to off on the timer that makes the tick: stop_tick = takes it out, keep_tick = leaves it queued, so that each tick does its work twice and none is stopped",
         unit: "",
         range: Range::OneOf(&[STOP_TICK, KEEP_TICK]),
         default: Default::Unset,
@@ -74,7 +74,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// As settings say.
+/// The kind of timers that settings ask for.
 pub(crate) fn of_settings(settings: &Settings) -> Hrtimers {
     Hrtimers {
         low_res: settings.name(HIGHRES) == Some(OFF),
@@ -93,7 +93,7 @@ impl Machine {
     }
 }
 
-/// When they change, from the workload's start on.
+/// The time from the workload's start at which timers change; `None`: never.
 pub(crate) fn changes_at(settings: &Settings) -> Option<Span> {
     settings.int(CHANGE_MS).map(|ms| Span::from_ms(ms.max(0) as u64))
 }

@@ -23,7 +23,7 @@ use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick, stops_tick_upfron
 use risetime_kernel::units::Instant;
 use risetime_trace::Event;
 
-/// When the next timer expires that the CPU knows of.
+/// The time at which the next timer expires that the CPU knows of.
 fn next_timer(c: &Cpu) -> Option<Instant> {
     let (task, class) = (c.timers.first().map(|t| t.0), c.class_timers.first().map(|t| t.0));
     match (task, class) {

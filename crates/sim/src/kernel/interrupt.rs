@@ -37,7 +37,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// When the CPU sees to a timer whose interrupt is so late, and out of its idle state for it; `None`: now.
+    /// The time at which the CPU sees to a timer whose interrupt is `late`, once it is out of its
+    /// idle state; `None`: now.
     fn interrupted_in(&self, late: Span) -> Option<Instant> {
         let idle = self.m().cpu(self.cpu).idle;
         let leaves = idle.map(|idle| self.m().exit_latency(self.cpu, idle));

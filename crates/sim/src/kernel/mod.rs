@@ -78,22 +78,22 @@ pub(crate) struct Kernel<'a> {
     pub(crate) placement: Box<dyn Placement>,
     /// What a policy that is asked just now wishes for.
     pub(crate) effects: Effects,
-    /// Who steers the start, and perhaps more.
+    /// Driver of the start, and perhaps of more.
     pub(crate) driver: Option<Box<dyn Driver>>,
     pub(crate) sink: &'a mut dyn TraceSink,
-    /// Which events somebody wants.
+    /// Events that a sink wants.
     pub(crate) listens: Hears,
     pub(crate) events: u64,
     /// CPU time that a frequency change costs the sugov kthread, at full speed.
     pub(crate) sugov_work: Span,
     /// What another trace says of it instead.
     pub(crate) kthread: Option<Kthread>,
-    /// Where the workload's first task is created, if that was said.
+    /// CPU on which the workload's first task is created, if that was said.
     pub(crate) first_cpu: Option<CpuId>,
     pub(crate) created_any: bool,
     /// Running number behind [`Task::listed`](crate::state::machine::Task::listed).
     pub(crate) listed: u64,
-    /// Where the first task was created; the others are its siblings.
+    /// CPU on which the first task was created; the others are its siblings.
     pub(crate) parent_cpu: CpuId,
     /// `uclamp_min` and `uclamp_max` that hold for every task, whatever the workload says.
     pub(crate) forced_clamps: (Option<Util>, Option<Util>),
@@ -104,18 +104,18 @@ pub(crate) struct Kernel<'a> {
 /// What a frequency change costs the sugov kthread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kthread {
-    /// From when the governor wants a change until it wakes.
+    /// Time from when the governor wants a change until the kthread wakes.
     pub wakes: Span,
-    /// From when the governor wants a change until it has the CPU.
+    /// Time from when the governor wants a change until the kthread has the CPU.
     pub waits: Span,
-    /// From then until the frequency is another.
+    /// Time from then until the frequency is another.
     pub until_change: Span,
-    /// For how long it has it.
+    /// Time for which the kthread has the CPU.
     pub runs: Span,
 }
 
-/// Who stands above the kernel and brings a machine to a state at its start (`run/replay.rs`). Everything has a
-/// default: nothing.
+/// Stands above the kernel and brings a machine to a state at its start (`run/replay.rs`).
+/// Everything has a default: nothing.
 pub(crate) trait Driver {
     /// The start has come; the task that starts is not queued yet.
     fn before_start(&mut self, _: &mut Kernel<'_>) {}
@@ -130,7 +130,7 @@ pub(crate) trait Driver {
     fn created(&mut self, _now: Instant, _: TaskId, _: &mut Task) -> Span {
         Span(0)
     }
-    /// Somebody creates a task, which has no CPU yet: the thread that does so, and its CPU.
+    /// Hears that the thread `_creator` is about to create a task, which has no CPU yet.
     fn creates(&mut self, _: &mut Rq<'_, '_>, _creator: TaskId) {}
     /// The tick of a busy CPU: until when its interrupt lasts, if that takes any time.
     fn tick(&mut self, _: &Machine, _: CpuId) -> Option<Instant> {
@@ -162,7 +162,8 @@ impl Rq<'_, '_> {
         work::book_progress(c, todo, speed, now);
     }
 
-    /// The same, and tells what was stolen from it meanwhile: its speed is another from now on, or it leaves.
+    /// Books progress and tells what was stolen from the task meanwhile: its speed changes from now
+    /// on, or it leaves.
     pub(crate) fn tell_progress(&mut self) {
         self.book_progress();
         let (cpu, now) = (self.cpu, self.m().now);
@@ -207,7 +208,7 @@ impl<'a> Kernel<'a> {
         self.listens > Hears::Nothing || self.m.thermal.is_some() || self.m.hooks.is_some()
     }
 
-    /// Into the trace, and to who heats.
+    /// Emits an event into the trace, and to the heat account.
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event) {
         self.events += 1;

@@ -44,7 +44,7 @@ const KINDS: &[&str] = &["table", "cppc", "hybrid"];
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: ENERGY_MODEL,
-        doc: "what EAS goes by: table = powers of the OPPs; cppc, hybrid = the artificial models of cppc_cpufreq (since 5.19) and intel_pstate (since 6.16), for CPUs without fixed OPPs",
+        doc: "costs that EAS goes by: table = powers of the OPPs; cppc, hybrid = the artificial models of cppc_cpufreq (since 5.19) and intel_pstate (since 6.16), for CPUs without fixed OPPs",
         unit: "",
         range: Range::OneOf(KINDS),
         default: Default::Unset,
@@ -76,7 +76,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: READY,
-        doc: "from when on, after the workload's start, there is an energy model: before, drivers have yet to register theirs, and placement does without",
+        doc: "time after the workload's start from which on there is an energy model: before, drivers have yet to register theirs, and placement does without",
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
@@ -89,7 +89,7 @@ fn on(settings: &Settings, name: &str) -> bool {
     settings.int(name) == Some(1)
 }
 
-/// What this kernel, or this platform, has not.
+/// Refuses what this kernel, or this platform, lacks.
 pub(crate) fn check(
     platform: &Platform,
     policy: &Policy,
@@ -136,12 +136,13 @@ pub(crate) fn is_off_in_boost(settings: &Settings) -> bool {
     on(settings, OFF_IN_BOOST)
 }
 
-/// Until when there is no energy model.
+/// The time until which there is no energy model; `None`: it is there from the start.
 pub(crate) fn ready_after(settings: &Settings) -> Option<Span> {
     settings.int(READY).filter(|ms| *ms > 0).map(|ms| Span::from_ms(ms as u64))
 }
 
-/// What belongs to which frequency at the start; `boost`: those OPPs are there.
+/// The scale of a domain at the start: which capacity belongs to which frequency; `boost`: boost
+/// OPPs are there.
 pub(crate) fn scale(e: &Experiment, d: &Domain, boost: bool) -> Scale {
     let cpuinfo_max = if boost { d.freq_boost() } else { d.freq_max() };
     // Commit 9942cb22ea45: "sched/topology: Add a new arch_scale_freq_ref() method".
@@ -226,7 +227,7 @@ fn artificial(e: &Experiment, d: &Domain) -> Option<Vec<EmPerfState>> {
 }
 
 impl FreqDomain {
-    /// Its CPUs have another capacity, which belongs to another frequency: what that makes of the model
+    /// Adjusts the energy model to another capacity of the CPUs, which belongs to another frequency
     /// (before 6.9 the estimate asks for the capacity each time).
     pub(crate) fn em_adjust_new_capacity(&mut self, rev: KernelRev, capacity: Capacity) {
         let pd = &mut self.pd;

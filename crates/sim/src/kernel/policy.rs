@@ -69,7 +69,7 @@ impl<'a> Policy<'_, 'a> {
     pub(crate) fn resume(&mut self, at: &Resumed) {
         self.k.governors[self.domain].resume(at);
     }
-    /// What the governor wishes for beside a frequency.
+    /// The effects that the governor wishes for beside a frequency.
     #[inline]
     pub(crate) fn effects(&mut self) -> &mut Effects {
         &mut self.k.effects
@@ -78,11 +78,11 @@ impl<'a> Policy<'_, 'a> {
     pub(crate) fn take_looks(&mut self) {
         take_looks(&mut self.k.effects, &mut self.k.m.cpus);
     }
-    /// CPU time that a change costs the kthread, at full speed.
+    /// The CPU time that a change costs the kthread, at full speed.
     pub(crate) fn sugov_work(&self) -> Span {
         self.k.sugov_work
     }
-    /// What another trace says of that instead.
+    /// The costs of a change that another trace tells instead.
     #[inline]
     pub(crate) fn kthread(&self) -> Option<Kthread> {
         self.k.kthread
@@ -101,12 +101,12 @@ impl<'a> Policy<'_, 'a> {
         self.k.events += u64::from(unheard);
         unheard
     }
-    /// Into the trace.
+    /// Emits an event into the trace.
     #[inline]
     pub(crate) fn emit(&mut self, event: Event) {
         self.k.emit(event);
     }
-    /// Into the event queue.
+    /// Puts an event into the event queue.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.k.q.push(at, ev);

@@ -46,7 +46,7 @@ impl Machine {
 }
 
 impl DomainView<'_> {
-    /// What schedutil multiplied by 1.25: the util of `cpu` and its iowait `boost`, clamped.
+    /// The util that schedutil multiplied by 1.25: that of `cpu` and its iowait `boost`, clamped.
     pub(crate) fn sugov_util_pre_6_8(&self, cpu: CpuId, boost: Util) -> Util {
         let m = self.machine;
         let util = m.frequency_util_pre_6_8(cpu, m.cpu_util_freq(cpu), None);

@@ -53,7 +53,7 @@ pub(crate) fn preempt_of(rev: KernelRev) -> Value {
     Value::Name(if rev >= KernelRev::new(7, 0) { LAZY } else { FULL }.into())
 }
 
-/// No CPU has anything to hear of.
+/// The preemption model that settings ask for, with nothing pending on any CPU.
 pub(crate) fn of_settings(settings: &Settings) -> Preempt {
     let is = |model| settings.name(PREEMPT) == Some(model);
     let (lazy, voluntary) = (is(LAZY), is(VOLUNTARY));
@@ -109,7 +109,8 @@ impl Rq<'_, '_> {
         self.preempt().flagged.remove(cpu);
     }
 
-    /// Without [`Step::TurnEndsAtWakeup`]: due, for whoever asks, but not done.
+    /// Marks rescheduling as due, for code that asks, without doing it: no
+    /// [`Step::TurnEndsAtWakeup`].
     pub(crate) fn forget_resched(&mut self) {
         let cpu = self.cpu;
         self.preempt().flagged.remove(cpu);
@@ -131,8 +132,9 @@ impl Rq<'_, '_> {
     }
 }
 
-/// Until the wakeup is over what happens on other CPUs happens from `by`; `to`: where the task is queued,
-/// which does that itself where the two share no cache.
+/// The CPU from which things on other CPUs happen until the wakeup is over: `by`, or `to`, where
+/// the task is queued, if that does it itself since the two share no cache. `None`: not with this
+/// preemption model.
 #[inline]
 pub(crate) fn wakes_from(m: &Machine, by: CpuId, to: CpuId) -> Option<CpuId> {
     let by = if m.cpus_share_cache(by, to) { by } else { to };

@@ -103,7 +103,7 @@ impl Rq<'_, '_> {
         let t = self.t(task);
         t.sched.dl.as_deref_mut().expect("a deadline task has a reservation")
     }
-    /// Several of these at once.
+    /// Borrows several parts of the machine at once.
     #[inline]
     pub(crate) fn parts(&mut self) -> Parts<'_> {
         let m = &mut self.k.m;
@@ -123,7 +123,7 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ what the machine keeps of a CPU
 
-    /// How long it takes this time for a task.
+    /// The time that a step of this kind takes a task this time.
     pub(crate) fn takes(&mut self, kind: Kind, task: TaskId) -> Span {
         let amount = self.m().costs.amounts[kind as usize];
         match amount {
@@ -136,7 +136,7 @@ impl Rq<'_, '_> {
             }
         }
     }
-    /// How long it takes this time here, whoever runs.
+    /// The time that a step of this kind takes on this CPU this time, whichever task runs.
     pub(crate) fn takes_on(&mut self, kind: Kind) -> Span {
         let amount = self.m().costs.amounts[kind as usize];
         match amount {
@@ -148,7 +148,7 @@ impl Rq<'_, '_> {
             }
         }
     }
-    /// What `draw` means here and now.
+    /// The time that `draw` means here and now.
     fn amount(&self, amount: Amount, draw: u64) -> Span {
         match amount {
             Amount::Fixed(span) => span,
@@ -184,7 +184,8 @@ impl Rq<'_, '_> {
         let held = &mut self.c().irq_work_until;
         *held = (*held).max(until);
     }
-    /// Where a policy's kthread has woken, nobody is picked before it can be.
+    /// Keeps the CPU from picking a task before a policy's kthread that has woken here can be
+    /// picked.
     pub(crate) fn holds_for_kthread(&mut self, task: TaskId) {
         if let Role::Sugov(domain) = self.m().task(task).role {
             let due = self.m().domains[domain].kthread_due;
@@ -196,12 +197,12 @@ impl Rq<'_, '_> {
     pub(crate) fn set_need_resched(&mut self) {
         self.k.m.need_resched.insert(self.cpu);
     }
-    /// Its bit is cleared.
+    /// Clears this CPU's need-resched bit.
     #[inline]
     pub(crate) fn unset_need_resched(&mut self) {
         self.k.m.need_resched.remove(self.cpu);
     }
-    /// How CPUs hear that they should reschedule.
+    /// The state of how CPUs learn that they should reschedule.
     #[inline]
     pub(crate) fn preempt(&mut self) -> &mut Preempt {
         &mut self.k.m.preempt
@@ -224,7 +225,7 @@ impl Rq<'_, '_> {
     pub(crate) fn set_nr_idle_scan(&mut self, shared: usize, scan: u32) {
         self.k.m.root.shared[shared].nr_idle_scan = scan;
     }
-    /// Before a look at that level: what its groups come to is brought up to now.
+    /// Brings the sums of that level's groups up to now, before a look at it.
     pub(crate) fn refresh_tally(&mut self, level: usize) {
         let m = &mut self.k.m;
         let (rev, plain) = (m.rev, m.is_plain());
@@ -233,7 +234,7 @@ impl Rq<'_, '_> {
             tally.refresh(&m.cpus, span, rev);
         }
     }
-    /// It takes part in nohz balancing, and has load that fades.
+    /// Makes the CPU take part in nohz balancing: it has load that fades.
     pub(crate) fn joins_nohz(&mut self) {
         let root = &mut self.k.m.root;
         root.needs_update |= !root.idle_cpus.contains(self.cpu);
@@ -243,7 +244,7 @@ impl Rq<'_, '_> {
     pub(crate) fn set_has_blocked(&mut self) {
         self.k.m.root.has_blocked = true;
     }
-    /// Around it there is an idle core.
+    /// Notes that there is an idle core around this CPU.
     pub(crate) fn set_idle_core(&mut self) {
         let m = &mut self.k.m;
         m.root.set_idle_cores(&m.cpus[self.cpu.index()].place, true);
@@ -257,12 +258,12 @@ impl Rq<'_, '_> {
     pub(crate) fn dice(&mut self) -> u32 {
         self.k.m.ni_random.as_mut().map_or(0, |dice| dice.throw())
     }
-    /// What is known of the process that its tasks are of, where that matters.
+    /// The cache state of the process that the tasks are of, where that matters.
     #[inline]
     pub(crate) fn cache_mut(&mut self) -> Option<&mut SchedCache> {
         self.k.m.cache.as_deref_mut()
     }
-    /// Its frequency domain, which it leaves or joins.
+    /// The frequency domain of this CPU.
     pub(crate) fn domain(&mut self) -> &mut FreqDomain {
         let domain = self.c().domain;
         &mut self.k.m.domains[domain]
@@ -303,17 +304,17 @@ impl Rq<'_, '_> {
             self.emit(Event::Overutilized { on });
         }
     }
-    /// Bandwidth of the machine that a reservation of this CPU takes.
+    /// Takes bandwidth of the machine for a reservation of this CPU.
     pub(crate) fn reserve_bw(&mut self, bw: u64) {
         let m = &mut self.k.m;
         m.classes.reserve_bw(&mut m.cpus, bw);
     }
-    /// Bandwidth that is free for other reservations.
+    /// Gives bandwidth back for other reservations.
     pub(crate) fn release_bw(&mut self, bw: u64) {
         let m = &mut self.k.m;
         m.classes.release_bw(&mut m.cpus, bw);
     }
-    /// What it asks for cannot be given: the run ends.
+    /// Ends the run, since what a task asks for cannot be given.
     pub(crate) fn refuse(&mut self, why: InputError) {
         self.k.refused.get_or_insert(why);
     }
@@ -327,7 +328,7 @@ impl Rq<'_, '_> {
             self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
         }
     }
-    /// How many interrupts of timers there have been.
+    /// The counter of interrupts of timers.
     pub(crate) fn timer_interrupts(&mut self) -> &mut u64 {
         &mut self.k.m.hrtimers.interrupts
     }
@@ -339,8 +340,8 @@ impl Rq<'_, '_> {
     pub(crate) fn set_push_groups(&mut self, on: bool) {
         self.k.m.classes.push_groups = on;
     }
-    /// Any online one of `allowed`, for a new affinity, which is asked for here: the first one up to 5.6 (that release is
-    /// from memory of the commit).
+    /// Picks any online CPU of `allowed`, for a new affinity, which is asked for here: the first
+    /// one up to 5.6 (that release is from memory of the commit).
     pub(crate) fn any_of(&mut self, allowed: &CpuSet) -> Option<CpuId> {
         let among = allowed.and(&self.m().root.online);
         if self.m().rev < KernelRev::new(5, 7) {
@@ -350,11 +351,12 @@ impl Rq<'_, '_> {
         self.k.m.classes.distribute[self.cpu.index()] = found;
         Some(found)
     }
-    /// Where a search for a CPU came to.
+    /// Notes where a search for a CPU came to.
     pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
         self.k.m.classes.take_distribute(effects);
     }
-    /// Until when the tick's interrupt keeps the CPU, if it takes any time; as the driver says, if it does.
+    /// The time until which the tick's interrupt keeps the CPU, if it takes any time; the driver's,
+    /// if it tells one.
     pub(crate) fn interrupt_until(&mut self) -> Option<Instant> {
         let told = self.k.driver.as_mut().and_then(|d| d.tick(&self.k.m, self.cpu));
         if told.is_some() || self.m().costs.is_free(Kind::Irq) {
@@ -384,12 +386,12 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ tells
 
-    /// Into the trace.
+    /// Emits an event into the trace.
     #[inline]
     pub(crate) fn emit(&mut self, event: Event) {
         self.k.emit(event);
     }
-    /// Into the trace of somebody who looks at attributes, too.
+    /// Emits an event into a trace that has attributes, too.
     pub(crate) fn tell(&mut self, event: Event) {
         if self.k.listens == Hears::Attributes {
             self.k.sink.event(self.k.m.now, &event);
@@ -405,7 +407,7 @@ impl Rq<'_, '_> {
             self.tell(Event::Clamps { task, clamps: self.m().task(task).clamps() });
         }
     }
-    /// Into the event queue.
+    /// Puts an event into the event queue.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.k.q.push(at, ev);
@@ -438,7 +440,7 @@ impl Rq<'_, '_> {
     pub(crate) fn wake_up(&mut self, task: TaskId) {
         self.k.wake_up(task, Waker::timer(self.cpu));
     }
-    /// The same of a task whose timer has expired.
+    /// Wakes a task whose timer has expired (`try_to_wake_up`), and notes when it was due.
     pub(crate) fn wake_up_due(&mut self, task: TaskId) {
         let t = self.t(task);
         t.due = Some(t.soft_expiry);
@@ -457,11 +459,11 @@ impl Rq<'_, '_> {
     pub(crate) fn resched_cpu(&mut self, cpu: CpuId) {
         self.k.rq(cpu).resched_curr();
     }
-    /// Real-time tasks that wait here are pushed away.
+    /// Pushes away real-time tasks that wait here.
     pub(crate) fn push_rt_tasks(&mut self) {
         self.k.push_rt_tasks(self.cpu);
     }
-    /// Deadline tasks that wait here are pushed away.
+    /// Pushes away deadline tasks that wait here.
     pub(crate) fn push_dl_tasks(&mut self) {
         self.k.push_dl_tasks(self.cpu);
     }
@@ -469,11 +471,12 @@ impl Rq<'_, '_> {
     pub(crate) fn push_dl_task(&mut self) {
         self.k.push_dl_task(self.cpu);
     }
-    /// Deadline tasks that wait elsewhere are pulled here.
+    /// Pulls deadline tasks that wait elsewhere.
     pub(crate) fn pull_dl_task(&mut self) {
         self.k.pull_dl_task(self.cpu);
     }
-    /// Balancing looked at the CPUs meanwhile; what happens here from now on, the next look has to see.
+    /// Marks this CPU as changed: balancing looked at the CPUs meanwhile, and the next look has to
+    /// see what happens here from now on.
     fn still_locked(&mut self) {
         self.k.m.touch(self.cpu);
     }
@@ -483,17 +486,17 @@ impl Rq<'_, '_> {
         self.still_locked();
         pulled
     }
-    /// After each tick of the busy CPU.
+    /// Balances after each tick of the busy CPU.
     pub(crate) fn trigger_load_balance(&mut self) {
         self.k.trigger_load_balance(self.cpu);
         self.still_locked();
     }
-    /// After a tick of the idle CPU.
+    /// Balances after a tick of the idle CPU.
     pub(crate) fn balance_on_own_tick(&mut self) {
         self.k.balance_on_own_tick(self.cpu);
         self.still_locked();
     }
-    /// On its way to idle it ages what the idle CPUs hold.
+    /// Ages what the idle CPUs hold, on this CPU's way to idle.
     pub(crate) fn nohz_run_idle_balance(&mut self) {
         self.k.nohz_run_idle_balance(self.cpu);
         self.still_locked();

@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: MULTIPLIER_TO,
-        doc: "what sched_pelt_multiplier becomes at sched_pelt_multiplier_change_ms: 1, 2 or 4",
+        doc: "new value of sched_pelt_multiplier from sched_pelt_multiplier_change_ms on: 1, 2 or 4",
         unit: "times",
         range: Range::Int(1, 4),
         default: Default::Unset,
@@ -75,7 +75,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: MULTIPLIER_CHANGE,
-        doc: "when sched_pelt_multiplier is written anew, after the workload's start",
+        doc: "time after the workload's start at which sched_pelt_multiplier is written anew",
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
@@ -91,7 +91,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "util_est_periodic",
-        doc: "it does so only for tasks whose util has risen since their last sleep (patch 9 of RFC 00/16)",
+        doc: "util_est_running holds only for tasks whose util has risen since their last sleep (patch 9 of RFC 00/16)",
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
@@ -99,7 +99,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "rampup_multiplier",
-        doc: "sched-qos is there: tasks may say how fast their util_est rises, and this is for those that do not (patches 10 and 11 of RFC 00/16)",
+        doc: "rise of util_est for tasks that give no hint; if set, tasks may hint how fast their util_est rises, by sched-qos (patches 10 and 11 of RFC 00/16)",
         unit: "times",
         range: Range::Int(0, 1024),
         default: Default::Unset,
@@ -115,7 +115,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "waiting_avg",
-        doc: "how long each task waits is tracked and traced (patch 12 of RFC 00/16)",
+        doc: "waiting time of each task is tracked and traced (patch 12 of RFC 00/16)",
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
@@ -189,14 +189,14 @@ const MULTIPLIER_CHANGE: &str = "sched_pelt_multiplier_change_ms";
 /// `response_time_ms`, if the policy has it: of all policies but those with their own.
 pub(crate) const RESPONSE_TIME: &str = "response_time_ms";
 
-/// How fast time runs for PELT, as `lshift`: 1, 2 and 4 times.
+/// Number of speeds of time for PELT, as `lshift`: 1, 2 and 4 times.
 const SHIFTS: usize = 3;
 /// Mainline's decay, and with each multiplier; statics, so that every machine shares the tables.
 static DECAYS: [Decay; SHIFTS] = [faster(32, 1), faster(32, 2), faster(32, 4)];
-/// Those of other half-lives, once somebody has asked.
+/// Decays of other half-lives, made when they are first asked for.
 static OTHERS: [[[OnceLock<Box<Decay>>; FORMS]; SHIFTS]; MAX_HALF_LIFE as usize] =
     [const { [const { [const { OnceLock::new() }; FORMS] }; SHIFTS] }; MAX_HALF_LIFE as usize];
-/// With and without what [`before`] knows of.
+/// Number of forms, with and without what [`before`] knows of.
 const FORMS: usize = 4;
 
 const fn faster(half_life: u32, multiplier: u32) -> Decay {
@@ -211,7 +211,8 @@ pub(crate) fn decay(rev: KernelRev, settings: &Settings) -> &'static Decay {
     decay_with(rev, settings, settings.int(MULTIPLIER))
 }
 
-/// When the multiplier is written anew, and the decay from then on. Signals go on from where they are, as their units do not change.
+/// The time at which the multiplier is written anew, and the decay from then on. Signals go on from
+/// where they are, as their units do not change.
 ///
 /// DEVIATES(pelt-multiplier-written): who sleeps while it is written fades by the new multiplier from the beginning of its sleep on, where the patch
 /// multiplies the clock; margins and response times that are reckoned from the multiplier stay as they were.
@@ -258,7 +259,7 @@ fn decay_with(rev: KernelRev, settings: &Settings, multiplier: Option<i64>) -> &
     OTHERS[half_life as usize - 1][shift][form].get_or_init(other)
 }
 
-/// As the settings say.
+/// The switches that settings ask for.
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
     let on = |name: &str| settings.int(name) == Some(1);
     Series {
@@ -299,7 +300,7 @@ fn margin(settings: &Settings) -> Margin {
     }
 }
 
-/// Of a CPU of this domain.
+/// The switches of a CPU of this domain.
 pub(crate) fn of_cpu(
     rev: KernelRev,
     platform: &Platform,
@@ -350,7 +351,7 @@ pub(crate) fn add_response_times(rev: KernelRev, platform: &Platform, settings: 
     settings.0.insert(RESPONSE_TIME.to_string(), Value::Int(of_all));
 }
 
-/// What a reader of the result should know about the switches of this run.
+/// The notes for the reader on the switches of this run.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let (decay, margin) = (decay(e.policy.kernel, &e.settings), margin(&e.settings));
     let wraps = |d: &&Domain| margin_wraps(decay, margin, d.capacity, tick_usec(e.platform.hz));

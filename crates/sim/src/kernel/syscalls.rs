@@ -40,7 +40,7 @@ impl Current<'_, '_> {
     pub(crate) fn m(&self) -> &Machine {
         &self.k.m
     }
-    /// Into the trace.
+    /// Emits an event into the trace.
     #[inline]
     pub(crate) fn emit(&mut self, event: Event) {
         self.k.emit(event);
@@ -48,13 +48,13 @@ impl Current<'_, '_> {
 
     // ------------------------------------------------------------------ what it does
 
-    /// It works on this.
+    /// Gives the task this to work on.
     #[inline]
     pub(crate) fn works(&mut self, todo: Todo) {
         self.k.m.task_mut(self.task).todo = todo;
         self.k.rq(self.cpu).arm_work();
     }
-    /// What it works on next is of this kind, 0 the plain one.
+    /// Sets the kind of the work that comes next, 0 the plain one.
     pub(crate) fn kind_of_work(&mut self, kind: u16) {
         if self.m().task(self.task).kind != kind {
             self.k.rq(self.cpu).tell_progress();
@@ -62,15 +62,15 @@ impl Current<'_, '_> {
             self.k.emit(Event::Work { cpu: self.cpu, kind: kind.into() });
         }
     }
-    /// How fast it works here and now ([`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT)).
+    /// The task's speed here and now ([`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT)).
     pub(crate) fn speed(&self) -> u64 {
         self.m().speed_of(self.cpu)
     }
-    /// It sleeps until then, or exits.
+    /// Puts the task to sleep until then; without a time it exits.
     pub(crate) fn fall_asleep(&mut self, until: Option<Instant>) {
         self.k.rq(self.cpu).fall_asleep(self.task, until);
     }
-    /// It sleeps until somebody wakes it.
+    /// Puts the task to sleep until it is woken.
     pub(crate) fn waits(&mut self) {
         self.k.rq(self.cpu).leave_queue(self.task, State::Sleeping, DequeueKind::Sleep);
     }
@@ -78,7 +78,8 @@ impl Current<'_, '_> {
     pub(crate) fn sched_yield(&mut self) {
         self.k.rq(self.cpu).sched_yield();
     }
-    /// How long its next system call takes, or what it does of this kind besides.
+    /// The time that the task's next system call takes, or something of this kind that it does
+    /// besides.
     #[inline]
     pub(crate) fn takes(&mut self, kind: Kind) -> Span {
         if self.m().costs.is_free(kind) {
@@ -86,7 +87,7 @@ impl Current<'_, '_> {
         }
         self.k.rq(self.cpu).takes(kind, self.task)
     }
-    /// It comes back from a system call.
+    /// Lets the task see requests to reschedule: it comes back from a system call.
     pub(crate) fn hears(&mut self) {
         self.k.rq(self.cpu).hears();
     }
@@ -101,12 +102,12 @@ impl Current<'_, '_> {
     pub(crate) fn set_attr(&mut self, attr: &Attr) {
         self.k.rq(self.cpu).set_attr(self.task, attr);
     }
-    /// Its first act: it moves to its own group.
+    /// Moves the task to its own group, which is its first act.
     #[inline]
     pub(crate) fn enters_group(&mut self) {
         self.k.rq(self.cpu).enters_group(self.task);
     }
-    /// It becomes a deadline or an idle task if it was to be one; true: just now.
+    /// Makes the task a deadline or an idle task if it was to be one; true: just now.
     #[inline]
     pub(crate) fn takes_policy(&mut self) -> bool {
         self.m().task(self.task).sched.takes.is_some() && {
@@ -114,19 +115,19 @@ impl Current<'_, '_> {
             true
         }
     }
-    /// How long it goes on before it begins, once it has its policy.
+    /// The time that the task goes on before it begins, once it has its policy.
     pub(crate) fn begins_in(&mut self) -> Span {
         let told = std::mem::take(&mut self.k.m.task_mut(self.task).begins_in);
         if told > Span(0) { told } else { self.takes(Kind::Call) }
     }
-    /// Its first act: it binds itself to the CPUs that it is to have.
+    /// Binds the task to the CPUs that it is to have, which is its first act.
     #[inline]
     pub(crate) fn binds_itself(&mut self) {
         if let Some(cpus) = self.k.m.task_mut(self.task).binds_itself.take() {
             self.k.rq(self.cpu).set_cpus_allowed(self.task, *cpus);
         }
     }
-    /// From when its timers count, said once.
+    /// The time from which the task's timers count, said once.
     #[inline]
     pub(crate) fn timers_from(&mut self) -> Option<Instant> {
         self.k.m.task_mut(self.task).timers_from.take()
@@ -159,7 +160,7 @@ impl Current<'_, '_> {
     pub(crate) fn wake_up_new_task(&mut self, child: TaskId) {
         self.k.create(child);
     }
-    /// It wakes another task.
+    /// Wakes another task on behalf of this one, and charges this one for it.
     pub(crate) fn wakes(&mut self, task: TaskId) {
         self.k.wake_up_by(self.cpu, task);
         if !self.m().costs.is_free(Kind::Wakeup) {
@@ -167,7 +168,8 @@ impl Current<'_, '_> {
             self.k.rq(self.cpu).steal(span);
         }
     }
-    /// It wakes a task that may sleep until a time (`hrtimer_cancel`, `try_to_wake_up`); one that is not created yet hears later.
+    /// Wakes a task that may sleep until a time (`hrtimer_cancel`, `try_to_wake_up`); one that is
+    /// not created yet is left alone.
     pub(crate) fn wakes_from_timer(&mut self, task: TaskId) {
         if self.m().task(task).state != State::Sleeping {
             return;

@@ -18,7 +18,7 @@ use risetime_model::{Experiment, InputError, Platform, Policy};
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: RT_PERIOD,
-        doc: "in such a time real-time tasks (up to 6.11) and deadline tasks may have sched_rt_runtime_us of each CPU",
+        doc: "period in which real-time tasks (up to 6.11) and deadline tasks may have sched_rt_runtime_us of each CPU",
         unit: "µs",
         range: Range::Int(1, INT_MAX),
         default: Default::Int(RT_PERIOD_US),
@@ -26,7 +26,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: RT_RUNTIME,
-        doc: "how much of sched_rt_period_us that is: up to 6.11 real-time tasks that ran longer wait for the next period, in all kernels it is what deadline tasks may reserve; -1 = no limit",
+        doc: "share of sched_rt_period_us: up to 6.11 real-time tasks that ran longer wait for the next period, in all kernels deadline tasks may reserve as much; -1 = no limit",
         unit: "µs",
         range: Range::Int(-1, INT_MAX),
         default: Default::Derived(
@@ -44,7 +44,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: CFS_SLICE,
-        doc: "how much of a group's quota a CPU takes at a time",
+        doc: "part of a group's quota that a CPU takes at a time",
         unit: "µs",
         range: Range::Int(1, 10_000_000),
         default: Default::Int(CFS_SLICE_US),
@@ -60,7 +60,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: NR_MIGRATE,
-        doc: "how many tasks of a CPU load balancing looks at in one go (a kernel with PREEMPT_RT has 8)",
+        doc: "tasks of a CPU that load balancing looks at in one go (a kernel with PREEMPT_RT has 8)",
         unit: "tasks",
         range: Range::Int(0, 4_294_967_295),
         default: Default::Int(NR_MIGRATE_BREAK),
@@ -68,7 +68,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: SERVER_RUNTIME,
-        doc: "how much of its period each CPU's fair server gives to fair tasks that starve (since 6.12); 0 = it never runs",
+        doc: "part of its period that each CPU's fair server gives to fair tasks that starve (since 6.12); 0 = the server never runs",
         unit: "ns",
         range: Range::Int(0, SERVER_PERIOD_NS.1),
         default: Default::Derived("50 ms; before 6.12 there is no such server"),
@@ -76,7 +76,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: SERVER_PERIOD,
-        doc: "the fair server's period (since 6.12): it waits until its runtime just fits in what is left of it",
+        doc: "period of the fair server (since 6.12), which waits until its runtime just fits in the rest of it",
         unit: "ns",
         range: Range::Int(SERVER_PERIOD_NS.0, SERVER_PERIOD_NS.1),
         default: Default::Derived("1 s; before 6.12 there is no such server"),
@@ -123,7 +123,7 @@ pub(crate) fn default(platform: &Platform, kernel: KernelRev, name: &str) -> Opt
     }
 }
 
-/// Runtime and period of the fair class's deadline servers; `None`: this kernel has none.
+/// The runtime and period of the fair class's deadline servers; `None`: this kernel has none.
 pub(crate) fn fair_server(e: &Experiment) -> Option<(Span, Span)> {
     let ns = |name: &str, default: Span| {
         e.settings.int(name).map_or(default, |ns| Span(ns.max(0) as u64))
@@ -159,7 +159,7 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
     Ok(())
 }
 
-/// As the settings say.
+/// The sysctls that settings ask for.
 pub(crate) fn of_experiment(e: &Experiment) -> Sysctls {
     let int = |name: &str, default: i64| e.settings.int(name).unwrap_or(default);
     let us = |name: &str, default: i64| Span::from_us(int(name, default).max(0) as u64);

@@ -40,7 +40,7 @@ use risetime_model::{Experiment, Platform};
 use risetime_trace::{CpuPowers, Event};
 use std::sync::Arc;
 
-/// Thermal zones as the platform has them, at the start.
+/// The thermal zones as the platform has them, at the start; `None`: off.
 pub(crate) fn of_experiment(e: &Experiment) -> Option<Box<Thermal>> {
     let platform = &e.platform;
     if !is_on(platform, &e.settings) {
@@ -127,7 +127,7 @@ fn switch_on(trips: &[Trip]) -> Option<i64> {
 struct Load {
     cur: KHz,
     cpus: u64,
-    /// Of all its CPUs, in percent of one.
+    /// Load of all its CPUs, in percent of one.
     percent: u64,
 }
 
@@ -154,7 +154,7 @@ impl Thermal {
         }
     }
 
-    /// How hot the zone is that `cpu` heats, in m°C.
+    /// The temperature of the zone that `cpu` heats, in m°C.
     pub(crate) fn millicelsius(&mut self, cpu: CpuId, now: Instant) -> Option<i64> {
         let zone = self.heaters.heats[cpu.index()]?;
         self.advance(now);
@@ -294,7 +294,7 @@ impl Kernel<'_> {
     }
 }
 
-/// What a domain does now (`get_load`).
+/// The load of a domain now (`get_load`).
 fn load(m: &Machine, domain: usize) -> Load {
     let view = DomainView { machine: m, index: domain, told: false };
     let of = |cpu: &CpuId| view.effective_cpu_util(*cpu).util.0 * 100 / view.capacity().0.max(1);

@@ -69,7 +69,7 @@ impl Rq<'_, '_> {
         self.idle_loop();
     }
 
-    /// What the scheduler does at the tick of a CPU that was idle.
+    /// Carries out what the scheduler does at the tick of a CPU that was idle.
     pub(crate) fn tick_of_idle(&mut self) {
         let cpu = self.cpu;
         self.track(Heard::Tick { cpu, task: None });

@@ -30,7 +30,7 @@ struct Level {
     name: &'static str,
     flags: u32,
     cache_nice_tries: u32,
-    /// Which of `spans` a CPU belongs to.
+    /// Index of the one of `spans` that each CPU belongs to.
     of: Vec<usize>,
     spans: Vec<CpuSet>,
     /// Complete flags by span.
@@ -283,7 +283,7 @@ struct Build<'a> {
     height: &'a [usize],
     kept: &'a [Vec<(usize, u32)>],
     smt: &'a [Vec<CpuId>],
-    /// By level, span, flags.
+    /// Shapes by level, span, flags.
     shapes: BTreeMap<(usize, usize, u32), Arc<Shape>>,
     /// Numbers of groups, by level and first balancing CPU.
     ids: BTreeMap<(usize, CpuId), usize>,

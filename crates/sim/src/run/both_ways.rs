@@ -17,7 +17,7 @@ use std::fmt::{self, Write};
 /// The setting: 0 asks for it.
 pub(crate) const SHORT_WAYS: &str = "short_ways";
 
-/// From the start on, the long way is taken.
+/// Closes a short way: from the start on, the long way is taken.
 pub(crate) fn close(m: &mut Machine, way: ShortWay) {
     match way {
         ShortWay::Plain => m.plain = false,

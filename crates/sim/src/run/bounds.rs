@@ -23,29 +23,30 @@ pub struct Bounds {
     pub max_bw: Option<u64>,
     /// Runtime and period of each CPU's fair server, which counts as reserved; from 6.12 on.
     pub fair_server: Option<(Span, Span)>,
-    /// Up to 6.11: real-time tasks of a CPU may have the first in each of the second.
+    /// Time that real-time tasks of a CPU may have (the first) in each of the second, up to 6.11.
     pub rt_limit: Option<(Span, Span)>,
-    /// From a timer's expiry to the wakeup of its task.
+    /// Time from a timer's expiry to the wakeup of its task.
     pub timer: Span,
-    /// Of a switch to a task.
+    /// Time of a switch to a task.
     pub switch: Span,
-    /// That an interrupt of a timer, the tick too, takes from who runs.
+    /// Time that an interrupt of a timer, the tick too, takes from the running task.
     pub interrupt: Span,
     /// Between two ticks.
     pub tick: Span,
-    /// Of each frequency domain.
+    /// Speeds of each frequency domain.
     pub domains: Vec<Speeds>,
 }
 
-/// How fast the CPUs of a domain are.
+/// Speeds of a domain's CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speeds {
     /// The frequencies of the domain within its limits and its speed at each, of 1024, ascending; not empty.
     pub speeds: Vec<(KHz, Capacity)>,
-    /// From a decision to the frequency, with one decision before it under way.
+    /// Time from a decision to the frequency, with one decision before it under way.
     pub change: Span,
-    /// It is at least what the bandwidth of active deadline tasks needs. Not where a kthread changes frequencies: woken with a deadline
-    /// task it has the later deadline of both, and waits until that has slept or used up its runtime (asked of 7.3.4).
+    /// True if the speed is at least what the bandwidth of active deadline tasks needs. False where
+    /// a kthread changes frequencies: woken with a deadline task it has the later deadline of both,
+    /// and waits until that has slept or used up its runtime (asked of 7.3.4).
     pub follows_deadlines: bool,
     /// Runtimes are charged by frequency.
     pub invariant: bool,
@@ -54,7 +55,7 @@ pub struct Speeds {
     pub kthread: Option<(Span, Span)>,
 }
 
-/// Those of `e`.
+/// The bounds of `e`.
 pub fn bounds(e: &Experiment) -> Bounds {
     let costs = cost::of_experiment(e);
     let most = |kind: Kind| costs.amounts[kind as usize].most();

@@ -47,9 +47,9 @@ pub enum Cause {
     /// Changing the frequency. Absent: no transition latency, and neither a sugov kthread nor another governor's worker;
     /// the hardware follows at once.
     Transition,
-    /// From util to an OPP: headroom, rounding, and that a frequency is asked for that goes with
-    /// util at all. Absent: a CPU that has one of the workload's tasks to run, other than a deadline task, asks for its
-    /// highest OPP, within the clamps, when the governor looks.
+    /// The step from util to an OPP: headroom, rounding, and that a frequency is asked for that
+    /// goes with util at all. Absent: a CPU that has one of the workload's tasks to run, other than
+    /// a deadline task, asks for its highest OPP, within the clamps, when the governor looks.
     Opp,
     /// The migration margin. Absent: a task does not fit a CPU smaller than the biggest that its
     /// affinity and `uclamp_max` allow, whatever its util.
@@ -94,9 +94,9 @@ pub enum Cause {
 /// A cause with its names.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Which.
+    /// The cause.
     pub cause: Cause,
-    /// Its name in results and on the command line.
+    /// Name of the cause in results and on the command line.
     pub name: &'static str,
     /// What a person calls it.
     pub label: &'static str,
@@ -159,7 +159,7 @@ pub const CAUSES: [Known; 20] = [
 ];
 
 impl Cause {
-    /// Its name in results and on the command line.
+    /// The cause's name in results and on the command line.
     pub fn name(self) -> &'static str {
         CAUSES.iter().find(|c| c.cause == self).map_or("", |c| c.name)
     }
@@ -169,7 +169,8 @@ impl Cause {
         CAUSES.iter().find(|c| c.name == name).map(|c| c.cause)
     }
 
-    /// What a person calls it in `experiment`, and one sentence: a governor that samples has no headroom, and no util.
+    /// The words for the cause in `experiment`, and one sentence: a governor that samples has no
+    /// headroom, and no util.
     pub fn words_in(self, experiment: &Experiment) -> (&'static str, &'static str) {
         let own = CAUSES.iter().find(|c| c.cause == self).map_or(("", ""), |c| (c.label, c.about));
         let name = experiment.settings.name("governor").unwrap_or("schedutil");
@@ -339,10 +340,10 @@ fn clamped(experiment: &Experiment) -> bool {
 pub struct Causes(u32);
 
 impl Causes {
-    /// None.
+    /// The empty set.
     pub const NONE: Causes = Causes(0);
 
-    /// This set and `cause`.
+    /// Returns this set with `cause`.
     #[must_use]
     pub const fn with(self, cause: Cause) -> Causes {
         Causes(self.0 | 1 << cause as u16)
@@ -365,7 +366,7 @@ impl FromIterator<Cause> for Causes {
 }
 
 impl Causes {
-    /// What a reader has to know about a run without them.
+    /// The note for the reader on a run without these causes; `None`: without none.
     pub(crate) fn note(self) -> Option<String> {
         let labels: Vec<&str> =
             CAUSES.iter().filter(|known| self.has(known.cause)).map(|known| known.label).collect();
@@ -377,7 +378,8 @@ impl Causes {
 const SETTING: &str = "without";
 
 impl Causes {
-    /// What the absence changes in the experiment alone.
+    /// Makes the changes of the experiment by which a cause is absent, where settings and platform
+    /// alone do it.
     pub(crate) fn change(self, experiment: &mut Experiment) {
         if self == Causes::NONE {
             return;
@@ -522,7 +524,7 @@ impl Hooks for Without {
             (has.work && self.has(Cause::Opp)) || (has.deadline && self.has(Cause::Reservation));
         if all { own.max(Util(capacity.0)) } else { own }
     }
-    /// Without [`Cause::Boost`] the highest ordinary OPP stands for all that are there.
+    /// Raises the highest ordinary OPP to the boost OPPs that are there, without [`Cause::Boost`].
     fn resolve_freq(&self, m: &Machine, domain: usize, _: KHz, own: KHz) -> KHz {
         let boosts = self.has(Cause::Boost) && own >= m.platform.domains[domain].freq_max();
         if boosts { own.max(m.domains[domain].max) } else { own }
@@ -530,8 +532,8 @@ impl Hooks for Without {
     fn start_freq(&self, max: KHz, own: KHz) -> KHz {
         if self.has(Cause::Opp) { max } else { own }
     }
-    /// Without [`Cause::Margin`] a CPU is too small for a task whatever its util, unless it is the biggest that its
-    /// affinity allows, or its `uclamp_max` fits there.
+    /// Calls a CPU too small for a task whatever its util, without [`Cause::Margin`], unless it is
+    /// the biggest that its affinity allows, or its `uclamp_max` fits there.
     fn task_fits(&self, m: &Machine, task: TaskId, cpu: CpuId, own: Fit) -> Fit {
         let (t, c) = (m.task(task), m.cpu(cpu));
         let by_clamps = || {
@@ -556,7 +558,7 @@ impl Hooks for Without {
     }
 }
 
-/// Without [`Cause::Pull`]: every running task that does not fit its CPU moves.
+/// Moves every running task that does not fit its CPU, without [`Cause::Pull`].
 pub(crate) fn pull_at_once(simulation: &mut Simulation<'_>) {
     // A CPU that has become idle by it may pull another task down again, which goes up at the
     // next event: at one instant there is an end.

@@ -19,20 +19,21 @@ use std::collections::VecDeque;
 
 /// The creator at work.
 pub(crate) struct Creating {
-    /// Its turns to come, and when they are due.
+    /// Turns of the creator to come, and when they are due.
     turns: VecDeque<(Instant, Turn)>,
     /// The CPU that it is bound to but for when it creates a task that may not run there: it takes on that one's CPUs.
     home: CpuId,
     slice: Span,
-    /// Whom it creates at the end of this turn.
+    /// Task that it creates at the end of this turn.
     child: Option<TaskId>,
-    /// What is left of its turn once it has its own attributes back.
+    /// Rest of its turn, once it has its own attributes back.
     left: Option<Span>,
-    /// Whom it will create, on which CPU it is then, and what is left of its turn when it prepares to.
+    /// Task that it will create, the CPU that it is on then, and the rest of its turn when it
+    /// prepares to.
     prepares: Option<(TaskId, CpuId, Span)>,
-    /// Its affinity is another one than its home.
+    /// True while its affinity is another one than its home.
     elsewhere: bool,
-    /// Its own policy, while it has another one.
+    /// Policy of its own, while it has another one.
     own: Option<Policy>,
 }
 
@@ -69,8 +70,9 @@ impl Creating {
         }
     }
 
-    /// It is done with what it did: it creates the next task, goes on, or sleeps. (Creating asks the
-    /// driver, which has the same creator: so nothing of it is held meanwhile.)
+    /// Advances the creator, which is done with what it did: it creates the next task, goes on, or
+    /// sleeps. (Creating asks the driver, which has the same creator: so nothing of it is held
+    /// meanwhile.)
     pub(crate) fn advance(this: &RefCell<Creating>, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
         let now = k.m.now;
         let mut creating = this.borrow_mut();
@@ -127,7 +129,8 @@ impl Creating {
 
     /// A turn begins at whose end the creator creates a task.
     fn will_create(&mut self, creator: &mut Task, turn: Turn) {
-        /// From the system call that gives it the child's attributes to the child's first enqueue.
+        /// Time from the system call that gives it the child's attributes to the child's first
+        /// enqueue.
         const MOMENT: Span = Span::from_us(100);
         let Some((child, on)) = turn.creates else { return };
         let left = turn.runs.min(MOMENT);
@@ -138,7 +141,7 @@ impl Creating {
     /// The creator has created a task, and goes back to its own attributes when it has run on for a
     /// moment.
     pub(crate) fn creates(&mut self, rq: &mut Rq<'_, '_>, creator: TaskId) {
-        /// From the child's first enqueue to the end of the system call that restores them.
+        /// Time from the child's first enqueue to the end of the system call that restores them.
         const MOMENT: Span = Span::from_us(28);
         if rq.m().cpu(rq.cpu).curr != Some(creator) {
             return;

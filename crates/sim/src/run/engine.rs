@@ -23,7 +23,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) user: User,
     /// What another trace dictates.
     pub(crate) steers: Option<Steers>,
-    /// What does not cost time.
+    /// Causes that are absent.
     pub(crate) without: Without,
 }
 
@@ -36,7 +36,7 @@ impl Simulation<'_> {
         Ok(end)
     }
 
-    /// Before the first event: the policies start, all CPUs idle.
+    /// Starts the policies, with all CPUs idle, before the first event.
     pub(crate) fn start(&mut self) {
         let k = &mut self.k;
         k.start_policies();
@@ -46,7 +46,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// One event with all that follows at once; false if there is none until `end`.
+    /// Handles one event with all that follows at once; false if there is none until `end`.
     pub(crate) fn step(&mut self, end: Instant) -> Result<bool, RunError> {
         let Some((at, ev)) = self.k.q.pop_until(end) else { return Ok(false) };
         self.k.m.now = at;
@@ -62,7 +62,7 @@ impl Simulation<'_> {
         Ok(true)
     }
 
-    /// Why the run cannot go on.
+    /// The error for which the run cannot go on.
     #[cold]
     fn failure(&mut self) -> RunError {
         if let Some(failure) = self.user.together.failed.take() {
@@ -137,7 +137,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Every CPU that needs to reschedules, and whoever got it by that goes on.
+    /// Reschedules every CPU that needs to, and lets the tasks go on that got a CPU by it.
     pub(crate) fn drain_resched(&mut self) {
         loop {
             while !self.k.m.throttle_work.is_empty() {

@@ -56,10 +56,10 @@ use told::{levels, sleeps};
 /// What the reference does not say by events.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
-    /// From time 0 to the first tick.
+    /// Time from 0 to the first tick.
     pub first_tick: Span,
-    /// When each frequency change was wanted, by the domain's first CPU: then and from then on the governor there
-    /// counted with it. Ascending.
+    /// Times at which each frequency change was wanted, by the domain's first CPU: then and from
+    /// then on the governor there counted with it. Ascending.
     pub wanted: Vec<(Instant, CpuId, KHz)>,
     /// The thread that creates the workload's tasks, in the reference's numbers: the agent's binds itself to one CPU.
     pub creator: Option<TaskId>,
@@ -68,9 +68,9 @@ pub struct Beside {
 /// A decision that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// When.
+    /// Time of the decision.
     pub at: Instant,
-    /// What. Tasks have the reference's numbers.
+    /// Decision that was asked about. Tasks have the reference's numbers.
     pub point: Point,
     /// The answer here.
     pub own: Answer,
@@ -87,22 +87,23 @@ pub struct Asked {
 /// A value of the state, before the reference's was taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// When.
+    /// Time of the comparison.
     pub at: Instant,
-    /// Which.
+    /// Name of the value.
     pub what: &'static str,
-    /// Of which CPU it is.
+    /// CPU that the value is of.
     pub cpu: Option<CpuId>,
-    /// Of which task of the reference's.
+    /// Task of the reference's that the value is of.
     pub task: Option<TaskId>,
-    /// Here.
+    /// Value here.
     pub own: i64,
-    /// In the reference.
+    /// Value in the reference.
     pub given: i64,
 }
 
 impl Compared {
-    /// It differs by more than some µs of another time do: of utilisations 2 of 1024, of loads 1 %, of times 100 µs.
+    /// Whether the two values differ by more than a later or earlier update explains: utilisations
+    /// by 2 of 1024, loads by 1 %, times by 100 µs.
     pub fn is_far_off(&self) -> bool {
         let far = match self.what {
             "vruntime" | "deadline" | "vprot" | "vlag" | "zero_vruntime" => 100_000,
@@ -115,14 +116,15 @@ impl Compared {
     }
 }
 
-/// How often the reference did what this machine's state had no room for; it was put right each time.
+/// Counts of what the reference did that this machine's state had no room for; it was put right
+/// each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Somebody woke who was awake here.
+    /// Wakeups of tasks that were awake here.
     pub wakeups: u64,
-    /// Another task left a CPU than had it here.
+    /// Switches from another task than had the CPU here.
     pub switches: u64,
-    /// Another class than the picked task's had one to run.
+    /// Picks where another class than the picked task's had a task to run.
     pub picks: u64,
 }
 
@@ -133,12 +135,12 @@ pub struct Followed {
     pub asked: Vec<Asked>,
     /// All values of the state.
     pub compared: Vec<Compared>,
-    /// Where the two were not in step.
+    /// Counts of where the two were not in step.
     pub lost: Lost,
 }
 
 impl Followed {
-    /// State of one of the CPUs or of the task was found far off within `span` before `at`.
+    /// Whether state of one of the CPUs or of the task was found far off within `span` before `at`.
     pub fn is_far_off(
         &self,
         at: Instant,
@@ -154,7 +156,7 @@ impl Followed {
     }
 }
 
-/// From a look to the request that it leads to, at most.
+/// Time at most from a look to the request that it leads to.
 const LOOK_LASTS: Span = Span::from_us(40);
 
 /// Follows `reference`, a run of `experiment`, from its time 0 to its end; with a `mutant`, as a simulator that has
@@ -261,19 +263,19 @@ pub fn follow(
 /// What the reference tells of that not every one does.
 #[derive(Clone, Copy)]
 struct Tells {
-    /// When and where it balances.
+    /// True if the reference tells when and where it balances.
     looks: bool,
-    /// From what it chooses idle states.
+    /// True if it tells from what it chooses idle states.
     sleeps: bool,
-    /// When a task is asked to go.
+    /// True if it tells when a task is asked to go.
     resched: bool,
-    /// When governors look, and from what.
+    /// True if it tells when governors look, and from what.
     governs: bool,
-    /// When ticks begin.
+    /// True if it tells when ticks begin.
     ticks: bool,
 }
 
-/// Nobody wants the simulation's own trace.
+/// Sink of the simulation's own trace, which is not wanted.
 struct Deaf;
 
 impl TraceSink for Deaf {
@@ -293,17 +295,17 @@ struct Follower<'a, 'e> {
     tells: Tells,
     events: &'e [(Instant, Event)],
     names: BTreeMap<TaskId, String>,
-    /// By the number there, the task here.
+    /// Tasks here by their number there.
     here: BTreeMap<TaskId, TaskId>,
-    /// Of those there ([`Beside::creator`]).
+    /// Creator among the tasks there ([`Beside::creator`]).
     creator: Option<TaskId>,
     experiment: &'e Experiment,
-    /// What forked tasks take on when they first run.
+    /// Attributes that forked tasks take on when they first run.
     first_act: BTreeMap<TaskId, Attr>,
     next_wakeups: BTreeMap<usize, Instant>,
     /// The levels at which domains are looked at there, ascending.
     levels: Vec<u32>,
-    /// By domain, what the governor there asked for last, and when.
+    /// Frequency that the governor there asked for last, and when, by domain.
     wanted: Vec<Option<(Instant, KHz)>>,
     /// CPUs whose virtual times are counted from the same origin as there.
     same_origin: BTreeSet<(CpuId, GroupId)>,
@@ -311,15 +313,15 @@ struct Follower<'a, 'e> {
     asked: Option<usize>,
     /// The last signals of a CPU, as long as nothing but signals has been told since.
     cfs_told: Option<CfsTold>,
-    /// By CPU.
+    /// Averages by CPU.
     averages: Vec<Averages>,
     /// Tasks whose groups have used up their quota; false: not off their CPU yet.
     waits_for_quota: BTreeMap<TaskId, bool>,
-    /// Those of them, here, whose clamps still count on their CPU: only who sleeps takes them along.
+    /// Tasks here whose clamps still count on their CPU: only one that sleeps takes them along.
     clamped: BTreeSet<TaskId>,
     /// Timers of the classes of a CPU that chooses an idle state: it is told another next one.
     aside: Timers<ClassTimer>,
-    /// Whose signals have just moved there.
+    /// CPU whose signals have just moved there.
     moved: Option<CpuId>,
     /// Tasks that a look has detached, with the CPU that each comes from: what left last comes first.
     detached: Vec<(TaskId, CpuId)>,
@@ -405,7 +407,8 @@ impl Follower<'_, '_> {
         k.policy(domain).resume(&Resumed::at(freq, when));
     }
 
-    /// All signals that moved there at once have, unless this one is another of them.
+    /// Lets the governor look, as all signals that moved there at once have, unless the next event
+    /// is another of them.
     fn looks_unless(&mut self, next: What) {
         let event = match next {
             What::Event(index) => Some(&self.events[index].1),

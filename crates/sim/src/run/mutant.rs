@@ -23,7 +23,7 @@ use risetime_model::workload::{Attr, Policy};
 use risetime_trace::Why;
 use std::sync::Arc;
 
-/// What is wrong.
+/// A fault that a wrong simulator has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
     /// PELT forgets half in 30 periods, not in 32.
@@ -74,7 +74,7 @@ pub enum Mutant {
     RtNeverPushed,
     /// A woken task is placed without its lag (`PLACE_LAG`).
     LagForgotten,
-    /// Who falls asleep leaves the queue at once (`DELAY_DEQUEUE`).
+    /// A task that falls asleep leaves the queue at once (`DELAY_DEQUEUE`).
     NoDelayedDequeue,
     /// `base_slice_ns` is twice as long.
     SliceDoubled,
@@ -82,7 +82,7 @@ pub enum Mutant {
     NiceIgnored,
     /// Every group has weight 100.
     GroupWeightsIgnored,
-    /// What joins or leaves a group is not propagated upwards.
+    /// The load of a task that joins or leaves a group is not propagated upwards.
     GroupUtilStays,
     /// A group that has used up its quota goes on.
     QuotaIgnored,
@@ -123,11 +123,11 @@ pub enum Mutant {
     GroupClampsIgnored,
     /// The fair class's deadline server has no bandwidth, which is a floor of the frequency.
     ServerFloorForgotten,
-    /// Whoever runs is not protected (`RUN_TO_PARITY`).
+    /// The running task is not protected (`RUN_TO_PARITY`).
     NoParity,
     /// A shorter slice does not break that protection (`PREEMPT_SHORT`).
     ShortSliceWaits,
-    /// Who was dequeued late keeps positive lag (`DELAY_ZERO`).
+    /// A task that was dequeued late keeps positive lag (`DELAY_ZERO`).
     LagKept,
     /// CPUs do not look for tasks.
     NeverBalances,
@@ -143,7 +143,7 @@ pub enum Mutant {
     IdleTicksCount,
 }
 
-/// Those that `verify` is tested with: what, its name, one sentence.
+/// Mutants that `verify` is tested with: mutant, name, one sentence.
 pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::HalfLife30, "half-life-30", "PELT forgets half in 30 periods, not in 32"),
     (Mutant::TickOneOff, "tick-one-off", "the first tick after idle comes one tick late"),
@@ -182,8 +182,8 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
 ];
 
-/// Those that figures of real kernels expose (`lab/tests/side_by_side`): what is wrong shows in how often
-/// and how long tasks run, some of it only before 7.3.
+/// Mutants that figures of real kernels expose (`lab/tests/side_by_side`): what is wrong shows in
+/// how often and how long tasks run, some of it only before 7.3.
 pub const FIGURE_MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::NiceIgnored, "nice-ignored", "nice values do not change weights"),
     (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
@@ -210,8 +210,8 @@ pub const FIGURE_MUTANTS: &[(Mutant, &str, &str)] = &[
     ),
 ];
 
-/// Those that decisions of a kernel expose one by one (`verify --mode step`): faults that this simulator had, or
-/// a form of one release that it gave to others.
+/// Mutants that decisions of a kernel expose one by one (`verify --mode step`): faults that this
+/// simulator had, or a form of one release that it gave to others.
 pub const STEP_MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::IdleForgets, "idle-forgets", "cpuidle's governor learns nothing from sleeps"),
     (Mutant::SlicesIgnored, "slices-ignored", "slices of tasks' own do nothing"),
@@ -240,7 +240,7 @@ static HALF_LIFE_30: Decay = match Decay::new(30) {
 };
 
 impl Mutant {
-    /// What is broken by the experiment's settings alone.
+    /// Breaks what the experiment's settings alone can break.
     pub(crate) fn change(self, experiment: &mut Experiment) {
         let rev = experiment.policy.kernel;
         let settings = &mut experiment.settings.0;
@@ -301,7 +301,7 @@ impl Mutant {
         }
     }
 
-    /// What is broken from the start of the machine.
+    /// Breaks what is broken from the start of the machine.
     pub(crate) fn prepare(self, m: &mut Machine) {
         match self {
             Mutant::HalfLife30 => m.decay = &HALF_LIFE_30,
@@ -325,7 +325,7 @@ impl Mutant {
         }
     }
 
-    /// What it changes of a task's attributes.
+    /// Changes a task's attributes as the mutant does.
     fn change_attr(self, attr: &mut Attr) {
         attr.policy = match (self, attr.policy.take()) {
             (Mutant::SlicesIgnored, Some(Policy::Other { .. })) => {

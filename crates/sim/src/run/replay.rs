@@ -47,25 +47,26 @@ pub struct Image {
     pub domains: Vec<DomainImage>,
     /// The root domain's flag.
     pub overutilized: Option<bool>,
-    /// From the start to the next tick.
+    /// Time from the start to the next tick.
     pub first_tick: Option<Span>,
-    /// By task: how long it runs after its creation before its first phase begins (whoever made
+    /// Time, by task, that it runs after its creation before its first phase begins (whoever made
     /// the other trace had to create a thread). Missing: no time.
     pub begins: Vec<Span>,
-    /// By task: how long the idle CPU that it was created on took to look for who is to run. Missing: no time.
+    /// Time, by task, that the idle CPU that it was created on took to look for the next task.
+    /// Missing: no time.
     pub waits: Vec<Span>,
-    /// By task: when after the start its first phase began there, which is where its timers start
-    /// to count.
+    /// Time after the start, by task, at which its first phase began there, which is where its
+    /// timers start to count.
     pub timers_from: Vec<Span>,
     /// What the idle governors remember.
     pub idle: Vec<IdleMemory>,
-    /// When the CPUs balance next, with how many ticks there are from the start to the look that
-    /// told of it.
+    /// Times at which the CPUs balance next, with how many ticks there are from the start to the
+    /// look that told of it.
     pub balance: Vec<(BalanceMemory, u64)>,
-    /// When the next period of each group with a quota ends, from the start.
+    /// Times at which the next period of each group with a quota ends, from the start.
     pub periods: Vec<(GroupId, Span)>,
-    /// When CPUs go offline and come back, in place of the workload's own times: how long a kernel takes
-    /// to do it is nothing that is simulated.
+    /// Times at which CPUs go offline and come back, in place of the workload's own times: how long
+    /// a kernel takes to do it is nothing that is simulated.
     pub hotplug: Vec<Hotplug>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
@@ -75,23 +76,23 @@ pub struct Image {
 /// one from its slice; here it only does that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Creator {
-    /// Where it stays.
+    /// CPU on which the creator stays.
     pub cpu: CpuId,
-    /// Its `sched_attr::sched_runtime`.
+    /// `sched_attr::sched_runtime` of the creator.
     pub slice: Span,
-    /// How long before the start it began to run, which is where its turns count from.
+    /// Time before the start at which it began to run, which is where its turns count from.
     pub before: Span,
-    /// What it does, in order. A turn also ends where a task is created.
+    /// Turns of the creator, in order. A turn also ends where a task is created.
     pub turns: Vec<Turn>,
 }
 
 /// A turn of a task, from a wakeup to the next sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When it wakes, if it sleeps until then; counted from the start, the creator's from where it
-    /// began to run.
+    /// Time at which it wakes, if it sleeps until then; counted from the start, the creator's from
+    /// where it began to run.
     pub wakes: Span,
-    /// For how long it has the CPU.
+    /// Time for which it has the CPU.
     pub runs: Span,
     /// The task that it creates at its end, and the CPU on which it then is.
     pub creates: Option<(TaskId, CpuId)>,
@@ -116,13 +117,13 @@ pub struct TaskImage {
 /// A CPU's signals; `None`: not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuImage {
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
     /// `cfs_rq->avg`.
     pub cfs: Option<Signal>,
     /// `rq->avg_dl`.
     pub dl: Option<Signal>,
-    /// How far PELT's clock is behind the task clock, on a CPU that has been busy.
+    /// Time by which PELT's clock is behind the task clock, on a CPU that has been busy.
     pub behind: Option<Span>,
 }
 
@@ -137,7 +138,7 @@ pub struct Signal {
     pub util_sum: u32,
     /// `period_contrib`.
     pub period_contrib: u32,
-    /// From `last_update_time` to the start.
+    /// Time from `last_update_time` to the start.
     pub before: Span,
 }
 
@@ -161,24 +162,24 @@ impl Signal {
 /// A frequency domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainImage {
-    /// Its first CPU.
+    /// First CPU of the domain.
     pub cpu: CpuId,
-    /// Its frequency, which is also what the governor last asked for.
+    /// Frequency of the domain, which is also what the governor last asked for.
     pub freq: KHz,
-    /// How long before the start it was last changed.
+    /// Time before the start at which it was last changed.
     pub changed_before: Span,
-    /// Where its kthread sleeps: wherever it woke last.
+    /// CPU where the domain's kthread sleeps: the one where it woke last.
     pub kthread_on: Option<CpuId>,
 }
 
-/// What happened in the other trace after the start, by time from there.
+/// Events of the other trace after the start, by time from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Given {
     /// Frequency changes.
     pub freqs: Vec<GivenFreq>,
     /// Moves of running or queued tasks: when, which, where to.
     pub moves: Vec<(Span, TaskId, CpuId)>,
-    /// By task, what it does in order, in place of its program: how long it has a CPU between two
+    /// Turns of each task in order, in place of its program: how long it has a CPU between two
     /// sleeps is nothing that the signals' arithmetic decides.
     pub turns: Vec<VecDeque<Turn>>,
     /// The CPUs of each task's wakeups, in order; its creation is the first of them where it is
@@ -192,9 +193,9 @@ pub struct Given {
 /// A frequency change of the other trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GivenFreq {
-    /// When the governor wanted it: at the tick or wakeup just before the kthread woke.
+    /// Time at which the governor wanted it: at the tick or wakeup just before the kthread woke.
     pub wanted: Span,
-    /// When it was in force.
+    /// Time at which it was in force.
     pub at: Span,
     /// First CPU of the domain.
     pub cpu: CpuId,
@@ -211,7 +212,7 @@ enum Change {
     Move(TaskId, CpuId),
 }
 
-/// What is imposed on a simulation once it is set up, and later through its events.
+/// Changes imposed on a simulation once it is set up, and later through its events.
 pub(crate) struct Steers {
     changes: Vec<Change>,
     creating: Option<Rc<RefCell<Creating>>>,
@@ -248,7 +249,7 @@ pub(crate) fn impose(
     hooks
 }
 
-/// Everything that is given, by time from the start.
+/// Lists everything that is given, by time from the start.
 fn changes(k: &Kernel<'_>, given: &Given) -> Vec<(Span, Change)> {
     let domain = |cpu: &CpuId| k.m.cpu(*cpu).domain;
     let freqs = given.freqs.iter().map(|f| (f.at, Change::Freq(domain(&f.cpu), f.freq)));
@@ -314,7 +315,8 @@ impl GivenHooks {
         self.wakeups.borrow_mut().get_mut(task.index())?.pop_front()
     }
 
-    /// Where the other trace has put this task, which is pushed off a CPU that goes, a moment later.
+    /// The CPU on which the other trace has put this task, which is pushed off a CPU that goes, a
+    /// moment later.
     fn push(&self, m: &Machine, task: TaskId) -> Option<CpuId> {
         /// The stopper gets to it within that time.
         const MOMENT: Span = Span::from_ms(1);
@@ -351,7 +353,7 @@ impl Hooks for GivenHooks {
     }
 }
 
-/// By task, its turns in the other trace.
+/// Turns of each task in the other trace.
 struct GivenTurns(Vec<VecDeque<Turn>>);
 
 impl Turns for GivenTurns {
@@ -380,7 +382,7 @@ impl Turns for GivenTurns {
 /// Brings a machine to its start state, and what is given on its way.
 struct Start {
     image: Option<Image>,
-    /// When the given changes come, from the start; their numbers are those of [`Steers`].
+    /// Times of the given changes, from the start; their numbers are those of [`Steers`].
     times: Vec<Span>,
     held: BTreeMap<CpuId, VecDeque<(Span, Span)>>,
     delays: Vec<Span>,
@@ -416,8 +418,9 @@ impl Driver for Start {
 
     /// A task that has just been created takes as long to begin as it did there.
     fn created(&mut self, now: Instant, task: TaskId, t: &mut Task) -> Span {
-        /// From when it has its policy to its program's beginning, in the virtual machine: 70 to 95 µs of CPU time, seen
-        /// where a governor's thread came in between. So deadlines end before the periods of absolute timers do.
+        /// Time from when the task has its policy to its program's beginning, in the virtual
+        /// machine: 70 to 95 µs of CPU time, seen where a governor's thread came in between. So
+        /// deadlines end before the periods of absolute timers do.
         const POLICY_TO_BEGIN: Span = Span::from_us(80);
         let Some(image) = &self.image else { return Span(0) };
         let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
@@ -442,8 +445,9 @@ impl Driver for Start {
         }
     }
 
-    /// If one of the other trace's ticks ended a turn on `cpu` at this time, it does not
-    /// reschedule before it did there. Whether it does, and for whom, it decides itself.
+    /// Holds the CPU at a tick: if one of the other trace's ticks ended a turn on `cpu` at this
+    /// time, it does not reschedule before it did there. Whether it does, and for which task, the
+    /// CPU decides itself.
     fn tick(&mut self, m: &Machine, cpu: CpuId) -> Option<Instant> {
         let now = m.now;
         if !m.start.begun {
@@ -535,10 +539,11 @@ fn apply_task_image(rq: &mut Rq<'_, '_>, task: TaskId, image: &TaskImage) {
     avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
 }
 
-/// How long a visit of the agent takes about, by which each CPU's signals come into a trace before its start.
+/// Time that a visit of the agent takes about, by which each CPU's signals come into a trace before
+/// its start.
 const VISIT: Span = Span(1 << 17);
 
-/// How long before the start the CPU has last gone idle.
+/// The time before the start at which the CPU has last gone idle.
 fn idled(memory: &IdleMemory) -> Span {
     let slept = memory.slept.unwrap_or(memory.before);
     memory.rq.and_then(|rq| rq.idled).unwrap_or(slept)

@@ -22,7 +22,7 @@ use risetime_model::settings::{
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::collections::BTreeMap;
 
-/// How the system decides: kernel and cpufreq settings that every governor shares.
+/// Settings of the kernel and cpufreq that every governor shares.
 const KERNEL: &[Param] = &[
     Param {
         name: "governor",
@@ -34,7 +34,7 @@ const KERNEL: &[Param] = &[
     },
     Param {
         name: "placement",
-        doc: "how wakeups choose a CPU: fair = EAS, else select_idle_sibling; prev = stay where it was",
+        doc: "choice of a CPU at wakeups: fair = EAS, else select_idle_sibling; prev = stay where it was",
         unit: "",
         range: Range::OneOf(crate::kernel::placement::NAMES),
         default: Default::Name("fair"),
@@ -42,7 +42,7 @@ const KERNEL: &[Param] = &[
     },
     Param {
         name: "tracker",
-        doc: "who tracks the util that schedutil, EAS and misfit follow (unset: pelt)",
+        doc: "tracker of the util that schedutil, EAS and misfit follow (unset: pelt)",
         unit: "",
         range: Range::OneOf(tracker::NAMES),
         default: Default::Unset,
@@ -100,7 +100,7 @@ const KERNEL: &[Param] = &[
     },
     Param {
         name: "sched_wakeup_granularity_ns",
-        doc: "how far behind a woken task has to be to preempt (CFS, up to 6.5)",
+        doc: "lag that a woken task has to have to preempt (CFS, up to 6.5)",
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Derived("1 ms · (1 + log2(CPUs, at most 8))"),
@@ -108,7 +108,7 @@ const KERNEL: &[Param] = &[
     },
     Param {
         name: "cpuidle_governor",
-        doc: "who chooses idle states, and whether the tick stops",
+        doc: "governor that chooses idle states, and whether the tick stops",
         unit: "",
         range: Range::OneOf(cpuidle::NAMES),
         default: Default::Name("menu"),
@@ -156,7 +156,7 @@ const KERNEL: &[Param] = &[
     },
 ];
 
-/// Where the experiment starts.
+/// Settings of where the experiment starts.
 const START: &[Param] = &[
     Param {
         name: "first_cpu",
@@ -176,7 +176,7 @@ const START: &[Param] = &[
     },
     Param {
         name: "start_period_contrib",
-        doc: "how much of the current PELT period (se.avg.period_contrib) has passed then",
+        doc: "part of the current PELT period that has passed at the task's start (se.avg.period_contrib)",
         unit: "µs·1.024",
         range: Range::Int(0, 1023),
         default: Default::Unset,
@@ -184,7 +184,7 @@ const START: &[Param] = &[
     },
     Param {
         name: "first_tick_ns",
-        doc: "time from then to the next tick",
+        doc: "time from the task's start to the next tick",
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
@@ -209,7 +209,7 @@ const START: &[Param] = &[
     },
 ];
 
-/// Every setting of this backend.
+/// Lists every setting of this backend.
 pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
@@ -271,7 +271,7 @@ pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
     tunables
 }
 
-/// What a policy may have of its own, as `NAME.policyN`.
+/// Iterates over the settings that a policy may have of its own, as `NAME.policyN`.
 fn per_policy() -> impl Iterator<Item = &'static str> {
     ["rate_limit_us", series::RESPONSE_TIME, "background_util"]
         .into_iter()
@@ -345,7 +345,7 @@ fn at_setting(policy: &Policy, e: InputError) -> InputError {
     }
 }
 
-/// What an error about `key=value` begins with, where it is not the policy's fault.
+/// The place of an error about `key=value`, where it is not the policy's fault.
 fn setting(policy: &Policy, key: &str, value: &Value) -> String {
     let said = || format!("setting {key}={value}");
     policy.places.get(key).cloned().unwrap_or_else(said)

@@ -109,7 +109,7 @@ fn signals(e: &Experiment) -> Vec<Signal> {
     names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
 }
 
-/// What a reader of the result should know.
+/// The notes for the reader of a result.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let all = e.notes().into_iter();
     all.chain(tracker::notes(&e.settings)).chain(series::notes(e)).chain(muqss::notes(e)).collect()
@@ -425,7 +425,7 @@ fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
     cfs
 }
 
-/// What others add on `cpu`: as said for its policy, else for all.
+/// The util that others add on `cpu`: as set for its policy, else for all.
 fn background_util(e: &Experiment, cpu: CpuId) -> Util {
     let of = |name: &str| e.settings.int(name).map(|util| Util(util.max(0) as u64));
     let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
@@ -442,7 +442,8 @@ fn is_freq_invariant(e: &Experiment) -> bool {
     e.settings.name("freq_invariance") != Some("no")
 }
 
-/// Domain `index` of the platform at its lowest frequency, with its energy model if all powers are known.
+/// Creates domain `index` of the platform at its lowest frequency, with its energy model if all
+/// powers are known.
 fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) -> FreqDomain {
     let d = &e.platform.domains[index];
     let scale = perf_domain::scale(e, d, pressure::has_boost(&e.settings));
@@ -551,8 +552,9 @@ fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Spa
     k.q.push(Instant(0) + phase + first, Ev::Create { task });
 }
 
-/// Who does the governor's work, and changes frequencies where that is not done at once: a sugov kthread for each
-/// domain, to wake on the domain's first CPU, or a worker for each CPU.
+/// Adds the threads that do the governor's work, and change frequencies where that is not done at
+/// once: a sugov kthread for each domain, to wake on the domain's first CPU, or a worker for each
+/// CPU.
 ///
 /// Where any CPU may change the frequency (`dvfs_possible_from_any_cpu`: cpufreq-dt, scpi), sugov allows its thread the
 /// domain's CPUs, not binding it, since 6.13. Since 7.0 a thread that is not bound is then allowed every CPU as it first

@@ -14,15 +14,16 @@ pub(crate) struct Pool {
     pub(crate) period: Span,
     /// What a period's end leaves when divided by the period.
     pub(crate) phase: Span,
-    /// When the period timer fires; `None`: it is off.
+    /// Time at which the period timer fires; `None`: it is off.
     pub(crate) expires: Option<Instant>,
-    /// On which CPU: where it was started last.
+    /// CPU on which the timer was started last.
     pub(crate) cpu: CpuId,
-    /// Where the slack timer runs, if it does.
+    /// CPU where the slack timer runs, if it does.
     pub(crate) slack: Option<CpuId>,
-    /// Where it is throttled, the first first (`throttled_cfs_rq`).
+    /// CPUs where the group is throttled, the first first (`throttled_cfs_rq`).
     pub(crate) throttled: Vec<CpuId>,
-    /// What it has come to (`nr_periods`, `nr_throttled`, `throttled_time`).
+    /// Counts of the quota's periods and throttling (`nr_periods`, `nr_throttled`,
+    /// `throttled_time`).
     pub(crate) stat: QuotaStat,
 }
 
@@ -33,13 +34,13 @@ pub(crate) struct RqBandwidth {
     /// The task clock up to which its running time is booked.
     pub(crate) booked: u64,
     pub(crate) throttled: bool,
-    /// Somebody waits for new quota, since (`throttled_clock`).
+    /// Time since which a task waits for new quota (`throttled_clock`).
     pub(crate) waits: Option<Instant>,
-    /// How many of it and the groups above it are throttled (`throttle_count`).
+    /// Number of throttled groups among this one and those above it (`throttle_count`).
     pub(crate) throttle_count: u32,
-    /// Its PELT clock stands, since (`throttled_clock_pelt`).
+    /// PELT clock at which it stands still, if it does (`throttled_clock_pelt`).
     pub(crate) stopped: Option<u64>,
-    /// For how long it has stood in all (`throttled_clock_pelt_time`).
+    /// Time for which the clock has stood in all (`throttled_clock_pelt_time`).
     pub(crate) lost: u64,
     /// Tasks that wait for the next distribution, the last one last (`throttled_limbo_list`).
     pub(crate) limbo: Vec<TaskId>,
@@ -59,7 +60,7 @@ impl Pool {
         }
     }
 
-    /// It was throttled on some CPU for so long.
+    /// Adds a time for which the group was throttled on some CPU.
     pub(crate) fn waited(&mut self, span: Span) {
         self.stat.time += span;
         self.stat.longest = self.stat.longest.max(Some(span));
@@ -73,14 +74,15 @@ impl Pool {
 }
 
 impl RqBandwidth {
-    /// Somebody of the group is queued, or in limbo: from now on it counts as throttled, if it is.
+    /// Notes that a task of the group is queued, or in limbo: from now on the group counts as
+    /// throttled, if it is.
     pub(crate) fn waits(&mut self, now: Instant) {
         if self.throttled {
             self.waits.get_or_insert(now);
         }
     }
 
-    /// PELT's clock of the group where the CPU's is `now`.
+    /// The PELT clock of the group where the CPU's is `now`.
     pub(crate) fn clock_pelt(&self, now: ClockPelt) -> ClockPelt {
         ClockPelt(self.stopped.unwrap_or(now.0).wrapping_sub(self.lost))
     }
@@ -115,7 +117,7 @@ pub(crate) fn counts_from_throttling(rev: KernelRev, queued: bool) -> bool {
 }
 
 impl Machine {
-    /// What has come of each group's quota (`cpu.stat`).
+    /// Lists the counts of each group's quota (`cpu.stat`).
     pub(crate) fn quotas(&self) -> Vec<(GroupId, QuotaStat)> {
         let groups = (0..).map(GroupId).zip(&self.groups.list);
         groups.filter_map(|(g, group)| Some((g, group.pool.as_ref()?.stat))).collect()

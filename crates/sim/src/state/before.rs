@@ -3,18 +3,18 @@
 use risetime_kernel::rt_avg::RtAvg;
 use risetime_kernel::units::{Instant, Span};
 
-/// As the settings say.
+/// Switches of former load tracking, as the settings say.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
-    /// Before 5.1: contributions are scaled, not time.
+    /// True before 5.1: contributions are scaled, not time.
     pub(crate) contribution: bool,
-    /// Since 4.10: joining and leaving is propagated through groups.
+    /// True since 4.10: joining and leaving is propagated through groups.
     pub(crate) propagates: bool,
-    /// Since 4.17 (`UTIL_EST`).
+    /// True since 4.17 (`UTIL_EST`).
     pub(crate) util_est: bool,
-    /// Since 4.17: idle CPUs' blocked load is aged by others (`NOHZ_STATS_KICK`).
+    /// True since 4.17: idle CPUs' blocked load is aged by others (`NOHZ_STATS_KICK`).
     pub(crate) nohz_stats: bool,
-    /// Before 4.19: `sched_avg_period()`, half of `sched_time_avg_ms`.
+    /// Half of `sched_time_avg_ms` (`sched_avg_period()`), before 4.19.
     pub(crate) sched_avg_period: Option<Span>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Before {
 #[derive(Clone, Copy)]
 pub(crate) struct RtTracking {
     pub(crate) avg: RtAvg,
-    /// Up to where RT's and deadline's time is in it.
+    /// Time up to which RT's and deadline's running time is in it.
     pub(crate) since: [Instant; 2],
 }
 

@@ -8,19 +8,22 @@ use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats};
 use risetime_kernel::units::{CpuId, TaskId};
 use std::cell::Cell;
 
-/// What there is of it where a machine has several last-level caches and the kernel gathers tasks by them.
+/// State of cache-aware scheduling, on a machine with several last-level caches whose kernel
+/// gathers tasks by them.
 pub(crate) struct SchedCache {
     pub(crate) knobs: Knobs,
     /// `sched_cache_active`: an online CPU shares a cache with another one, and there are others beyond.
     pub(crate) active: bool,
-    /// Which cache a CPU has, online or not (`sd_llc_id`), numbered from 0 in the order of their first CPUs.
+    /// Number of each CPU's cache, online or not (`sd_llc_id`), from 0 in the order of their first
+    /// CPUs.
     pub(crate) llc_id: Vec<u32>,
     pub(crate) llcs: Vec<Llc>,
-    /// How many tasks prefer each of them, queued or not, those that have exited counted: at 0 nobody has to look for one.
+    /// Number of tasks that prefer each cache, queued or not, those that have exited counted: at 0
+    /// no look is needed.
     pub(crate) preferring: Vec<u32>,
     pub(crate) cpus: Vec<CpuEpoch>,
     pub(crate) process: Process,
-    /// By task; those that are none of the process prefer nothing.
+    /// State by task; tasks that are none of the process prefer nothing.
     pub(crate) tasks: Vec<TaskCache>,
     /// A service's task, which is another process, of one thread.
     pub(crate) outside: Option<TaskId>,
@@ -30,7 +33,7 @@ pub(crate) struct SchedCache {
 
 /// A last-level cache.
 pub(crate) struct Llc {
-    /// Those online.
+    /// Online CPUs of the cache.
     pub(crate) cpus: CpuSet,
     /// Several CPUs share it: there is a domain of it (`sd_llc`).
     pub(crate) shared: bool,
@@ -40,11 +43,11 @@ pub(crate) struct Llc {
 
 /// `struct sched_cache_group`.
 pub(crate) struct Process {
-    /// In whose cache it belongs, if that is known.
+    /// CPU in whose cache the process belongs, if that is known.
     pub(crate) cpu: Cell<Option<CpuId>>,
-    /// When a tick has last asked for a scan.
+    /// Epoch in which a tick has last asked for a scan.
     pub(crate) epoch: u64,
-    /// In jiffies.
+    /// Time of the next scan, in jiffies.
     pub(crate) next_scan: u64,
     pub(crate) nr_running_avg: u64,
     /// `pcpu_sched`

@@ -36,7 +36,7 @@ pub(crate) enum Class {
     Rt,
     Overcommit,
     High,
-    /// In place of the fair class, where that is asked for.
+    /// MuQSS, in place of the fair class, where that is asked for.
     Muqss,
     Fair,
 }
@@ -46,7 +46,7 @@ impl Class {
     pub(crate) fn is_above_fair(self) -> bool {
         self < Class::Muqss
     }
-    /// Of SCHED_FIFO or SCHED_RR, in whatever group.
+    /// Whether the class is that of SCHED_FIFO or SCHED_RR, in whatever group.
     pub(crate) fn is_real_time(self) -> bool {
         matches!(self, Class::Rt | Class::RtGroup)
     }
@@ -58,13 +58,13 @@ impl Class {
 
 /// A task's policy and what its class keeps of it.
 pub(crate) struct Sched {
-    /// In force.
+    /// Policy in force.
     pub(crate) policy: Policy,
-    /// Its reservation, also while it is of another class again.
+    /// The task's reservation, also while it is of another class again.
     pub(crate) dl: Option<Box<DlEntity>>,
     /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
     pub(crate) dl_home: Option<CpuId>,
-    /// Its CPU, where priorities stand in for deadlines and are partitioned.
+    /// The task's CPU, where priorities stand in for deadlines and are partitioned.
     pub(crate) bound: Option<Box<Bound>>,
     /// The affinity that this makes of its own, until it is set.
     pub(crate) binds: Option<CpuSet>,
@@ -72,41 +72,42 @@ pub(crate) struct Sched {
     pub(crate) served: GroupId,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
-    /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
+    /// The task's entity in SCHED_HIGH, while it is not queued there; of a task that has been
+    /// there.
     pub(crate) high: Option<Box<Entity>>,
-    /// Its request in SCHED_OVERCOMMIT, while it is of no CPU.
+    /// The task's request in SCHED_OVERCOMMIT, while it is of no CPU.
     pub(crate) overcommit: Option<Box<Moved>>,
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
-    /// That its runtime is used up is in the trace.
+    /// True if the trace says that the task's runtime is used up.
     pub(crate) told_throttled: bool,
-    /// Its runtime is used up, and it is to be a normal task, or is.
+    /// Demotion of the task: its runtime is used up, and it is to be a normal task, or is.
     pub(crate) demoted: Option<Box<Demoted>>,
-    /// It is a CPU's stopper, whatever its policy (`stop_sched_class`).
+    /// True for a CPU's stopper, whatever its policy (`stop_sched_class`).
     pub(crate) stop: bool,
     /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
     pub(crate) min_asked: bool,
-    /// Its slice and deadline, where MuQSS stands in for the fair class.
+    /// The task's slice and deadline, where MuQSS stands in for the fair class.
     pub(crate) muqss: Option<muqss::Entity>,
 }
 
 /// A task with a fixed priority in place of a deadline, bound to a CPU.
 pub(crate) struct Bound {
-    /// What it asked for.
+    /// Reservation that the task asked for.
     pub(crate) asked: DlParams,
     /// The priority that it has for it.
     pub(crate) priority: RtPriority,
     pub(crate) cpu: CpuId,
-    /// Where it might run before.
+    /// CPUs where it might run before.
     pub(crate) allowed: CpuSet,
 }
 
 /// A demotion ([`crate::kernel::class`]).
 pub(crate) struct Demoted {
-    /// What it was; `None`: it still is.
+    /// Policy before the demotion; `None`: the task still has it.
     pub(crate) was: Option<Policy>,
-    /// It had runtime again in its sleep, and is what it was when it wakes.
+    /// True if the task had runtime again in its sleep, and is promoted when it wakes.
     pub(crate) due: bool,
 }
 
@@ -163,7 +164,7 @@ impl Sched {
             },
         }
     }
-    /// Its real-time priority; 0: it is no RT task.
+    /// The task's real-time priority; 0: it is no RT task.
     pub(crate) fn rt_priority(&self) -> RtPriority {
         match self.policy {
             Policy::Fifo { priority } | Policy::Rr { priority } => priority,
@@ -184,13 +185,13 @@ pub(crate) struct Classes {
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
     pub(crate) rt_uclamp_min: Util,
-    /// When the RT period timer expires next; `None`: it is off.
+    /// Time at which the RT period timer expires next; `None`: it is off.
     pub(crate) rt_period: Option<Instant>,
     /// Threads that change frequencies are schedutil's, which are deadline tasks.
     pub(crate) schedutil: bool,
     /// `dl_bw.total_bw`.
     pub(crate) total_bw: u64,
-    /// What groups of real-time tasks have of each CPU (`get_dl_groups_bw`).
+    /// Bandwidth that groups of real-time tasks have of each CPU (`get_dl_groups_bw`).
     pub(crate) groups_bw: u64,
     /// Capacity of all CPUs.
     pub(crate) total_capacity: u64,
@@ -255,7 +256,7 @@ impl Classes {
     pub(crate) fn any_distribute(&self, among: &CpuSet, this_cpu: CpuId) -> Option<CpuId> {
         among.iter_wrap(CpuId(self.distribute[this_cpu.index()].0.saturating_add(1))).next()
     }
-    /// Where a search for a CPU came to.
+    /// Notes where a search for a CPU came to.
     #[inline]
     pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
         if let Some((this_cpu, found)) = effects.distributed.take() {
@@ -311,7 +312,8 @@ impl Machine {
     pub(crate) fn class_of(&self, task: TaskId) -> Class {
         self.task(task).sched.class()
     }
-    /// Its priority among RT tasks, a deadline task's above all of them and a fair one's below.
+    /// The task's priority among RT tasks, a deadline task's above all of them and a fair one's
+    /// below.
     pub(crate) fn rt_rank(&self, task: TaskId) -> u8 {
         let sched = &self.task(task).sched;
         if sched.class() == Class::Deadline { u8::MAX } else { sched.rt_priority() }
@@ -335,13 +337,13 @@ impl Machine {
             Class::Muqss | Class::Fair => 120 + i32::from(t.nice),
         }
     }
-    /// Its reservation. Only deadline tasks are asked.
+    /// Returns the task's reservation. Only deadline tasks are asked.
     pub(crate) fn dl(&self, task: TaskId) -> &DlEntity {
         self.task(task).sched.dl.as_deref().expect("a deadline task has a reservation")
     }
 }
 
-/// What the fair class makes of a policy; of another class's: what it was when it was fair.
+/// The fair policy of a task under `policy`; normal for other classes.
 pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
     match policy {
         Policy::Batch { .. } => FairPolicy::Batch,
@@ -425,22 +427,22 @@ pub(crate) enum ClassTimer {
     RtPeriod,
     /// `period_timer` of a group's quota ([`crate::kernel::bandwidth`]).
     CfsPeriod(GroupId),
-    /// Its `slack_timer`.
+    /// The slack timer of a group (`slack_timer`).
     CfsSlack(GroupId),
-    /// That of the governor of the frequency domain of this number (`kernel/cpufreq.rs`).
+    /// The timer of the governor of the frequency domain of this number (`kernel/cpufreq.rs`).
     Governor(CpuId),
 }
 
 /// A CPU's stopper (`struct cpu_stopper`).
 pub(crate) struct Stopper {
     pub(crate) task: TaskId,
-    /// How long each work takes.
+    /// Time that each work takes.
     pub(crate) takes: Span,
     pub(crate) works: VecDeque<StopWork>,
     pub(crate) doing: Option<StopWork>,
     /// `rq->active_balance`: one is asked for.
     pub(crate) active_balance: bool,
-    /// It is on the runqueue.
+    /// True while the stopper is on the runqueue.
     pub(crate) queued: bool,
 }
 
@@ -456,14 +458,14 @@ pub(crate) enum StopWork {
     },
     /// Move `task`, a deadline task that belongs elsewhere.
     Home {
-        /// Which.
+        /// The task to send home.
         task: TaskId,
-        /// Where.
+        /// CPU to which it goes.
         to: CpuId,
     },
     /// `migration_cpu_stop`: move `task`, which may not be here.
     Migrate {
-        /// Which.
+        /// The task to migrate.
         task: TaskId,
         /// `dest_cpu`.
         to: CpuId,
@@ -483,16 +485,17 @@ impl Machine {
     }
 }
 
-/// Where deadline tasks go. What is not said here is as under global EDF.
+/// Placement of deadline tasks. What is not said here is as under global EDF.
 pub(crate) trait DlPlacement: Sync {
-    /// Its name in the setting `dl_placement`, and what it is, in a sentence.
+    /// The placement's name in the setting `dl_placement`, and what it is, in a sentence.
     fn about(&self) -> (&'static str, &'static str);
     /// A task takes on the class, or another reservation, `asked`, which the machine as a whole has room for: the CPU that it
     /// belongs to from now on. `None`: there is none, and the request is refused.
     fn enter(&self, m: &Machine, task: TaskId, _asked: &DlEntity) -> Option<CpuId> {
         Some(m.task(task).cpu)
     }
-    /// By which fit it gives a task a CPU for good, if it does: so it does where priorities stand in for deadlines, too.
+    /// The fit by which the placement gives a task a CPU for good, if it does: so it does where
+    /// priorities stand in for deadlines, too.
     fn fit(&self) -> Option<Fit> {
         None
     }
@@ -500,7 +503,7 @@ pub(crate) trait DlPlacement: Sync {
     fn adapts(&self) -> bool {
         false
     }
-    /// Where a waking task goes that may run on several CPUs.
+    /// Decides where a waking task goes that may run on several CPUs.
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed;
     /// Whether a task that waits, or is about to be placed as under global EDF, may go to `to`.
     fn moves(&self, _: &Machine, _: TaskId, _to: CpuId) -> bool {
@@ -508,16 +511,16 @@ pub(crate) trait DlPlacement: Sync {
     }
 }
 
-/// Which CPU of those on which a test holds.
+/// Choice among the CPUs on which a test holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// The smallest, then the first.
     First,
-    /// The one with most room.
+    /// The CPU with most room.
     Worst,
 }
 
-/// What frequencies know of deadline tasks.
+/// Bandwidth of deadline tasks that frequencies know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DlFrequency {
     /// `running_bw`: of those that are active (GRUB-PA).
@@ -528,7 +531,7 @@ pub(crate) enum DlFrequency {
     Max,
 }
 
-/// By what the tool gives priorities to tasks that ask for a runtime and a period.
+/// Key by which the tool gives priorities to tasks that ask for a runtime and a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FixedBy {
     /// The shorter period is higher (RM).
@@ -542,7 +545,7 @@ pub(crate) enum FixedBy {
 /// SCHED_FIFO in place of SCHED_DEADLINE.
 pub(crate) struct Fixed {
     by: FixedBy,
-    /// What there is, ascending.
+    /// Periods or deadlines that there are, ascending.
     keys: Vec<Span>,
 }
 
@@ -550,7 +553,7 @@ pub(crate) struct Fixed {
 const HIGHEST: usize = 98;
 
 impl Fixed {
-    /// For the reservations of a workload.
+    /// The priorities for the reservations of a workload.
     pub(crate) fn of(e: &Experiment, by: FixedBy) -> Fixed {
         let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
         let attrs = tasks
@@ -561,7 +564,8 @@ impl Fixed {
         Fixed { by, keys }
     }
 
-    /// What stands in for `policy`. Where there are more periods than priorities, neighbours share one.
+    /// The policy that stands in for `policy`. Where there are more periods than priorities,
+    /// neighbours share one.
     pub(crate) fn instead_of(&self, policy: Policy) -> Policy {
         let Some(key) = key(self.by, policy) else { return policy };
         let (at, all) = (self.keys.partition_point(|k| *k < key), self.keys.len());
@@ -598,7 +602,8 @@ impl DlRules {
 }
 
 impl Cpu {
-    /// What deadline tasks are promised here, as far as frequencies know, 2²⁰ = a CPU of capacity 1024.
+    /// The bandwidth that deadline tasks are promised here, as far as frequencies know, 2²⁰ = a CPU
+    /// of capacity 1024.
     ///
     /// Rounding: that of the admitted up to what a unit of util is, so that its frequency is not below what EDF's test
     /// supposes; that of GRUB-PA is the kernel's, down.

@@ -1,30 +1,31 @@
-//! What is not free, where a setting says so (`time/cost.rs`).
+//! Costs of what is not free, where a setting says so (`time/cost.rs`).
 
 use crate::state::draw::{draw, entity};
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::platform::MAX_THREADS;
 
-/// What things cost.
+/// The costs of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
-    /// By [`Kind`].
+    /// Amounts by [`Kind`].
     pub(crate) amounts: [Amount; KINDS],
-    /// Of the experiment: what the draws begin with.
+    /// Seed of the experiment, which the draws begin with.
     pub(crate) seed: u64,
     pub(crate) cold: Span,
     pub(crate) slack: Span,
     pub(crate) memory_bound: u64,
-    /// By how many threads of a core have a task: the speed of one. All [`FULL`]: they take nothing from each other.
+    /// Speed of a thread by how many threads of a core have a task. All [`FULL`]: threads take
+    /// nothing from each other.
     pub(crate) beside: [u64; MAX_THREADS + 1],
 }
 
 pub(crate) const FULL: u64 = 1024;
 
-/// What takes a time of its own each time.
+/// A kind of step that takes a time of its own each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// From the expiry of a sleeping task's timer to its wakeup.
+    /// Time from the expiry of a sleeping task's timer to its wakeup.
     Timer,
     /// A switch to a task, of that task.
     Switch,
@@ -32,16 +33,18 @@ pub(crate) enum Kind {
     Wakeup,
     /// A timer's interrupt (the tick, or one that ends a sleep), of whoever runs on that CPU.
     Tick,
-    /// From a task's wakeup to its CPU's look at who is to run, where an interrupt of that CPU woke it.
+    /// Time from a task's wakeup to its CPU's look for the next task, where an interrupt of that
+    /// CPU woke it.
     Resched,
-    /// From a tick, or an update of util, to the end of its interrupt, behind which irq work is done and the CPU looks for who
-    /// is to run.
+    /// Time from a tick, or an update of util, to the end of its interrupt, behind which irq work
+    /// is done and the CPU looks for the next task.
     Irq,
     /// A system call of a program, before what it does: it sleeps, locks, signals.
     Call,
-    /// Who was woken by another task tries again what it waited for.
+    /// A task that was woken by another one tries again what it waited for.
     Again,
-    /// The same as `Resched` where another CPU woke it (`ttwu_queue_wakelist`, `smp_send_reschedule`).
+    /// Time from a task's wakeup to its CPU's look, where another CPU woke it
+    /// (`ttwu_queue_wakelist`, `smp_send_reschedule`).
     Remote,
 }
 
@@ -83,14 +86,16 @@ pub(crate) fn quantile(of: &Quantiles, draw: u64) -> Span {
     Span(low + high.saturating_sub(low) * (at - from) / (to - from))
 }
 
-/// How much.
+/// Amount of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// The same each time; 0: nothing.
     Fixed(Span),
-    /// One of these. The kernel's own threads pay nothing: what they need is said elsewhere.
+    /// A time drawn from these. The kernel's own threads pay nothing: what they need is said
+    /// elsewhere.
     Drawn(&'static Eighths),
-    /// One of the distribution for so many busy CPUs; of the kernel's own threads as above.
+    /// A time drawn from the distribution for so many busy CPUs; the kernel's own threads pay
+    /// nothing.
     ByBusy(&'static ByBusy),
 }
 
@@ -107,7 +112,7 @@ impl Amount {
     }
 }
 
-/// Who draws, and how often it has, by [`Kind`].
+/// The draws of an entity: how many there were, by [`Kind`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drawn {
     /// Unless it never has.
@@ -133,7 +138,7 @@ impl Costs {
         self.beside[2] < FULL
     }
 
-    /// As if nothing of it took any time; work and threads are as fast as ever.
+    /// Makes all steps take no time; work and threads are as fast as ever.
     pub(crate) fn take_no_time(&mut self) {
         (self.amounts, self.cold) = ([Amount::Fixed(Span(0)); KINDS], Span(0));
     }
@@ -158,8 +163,8 @@ impl Costs {
 }
 
 impl Machine {
-    /// As whom `task` draws: by its name, and how many tasks before it have the same one. Tasks of other names
-    /// change nothing.
+    /// The entity as which `task` draws: by its name, and how many tasks before it have the same
+    /// one. Tasks of other names change nothing.
     pub(crate) fn entity_of(&self, task: TaskId) -> u64 {
         let t = self.task(task);
         t.drawn.entity.unwrap_or_else(|| {
@@ -168,7 +173,7 @@ impl Machine {
         })
     }
 
-    /// Of the kind of work that the running task does; of other todos than work: unused.
+    /// The speed of the kind of work that the running task does; of other todos than work: unused.
     fn speed_of_kind(&self, cpu: CpuId) -> u64 {
         let d = self.domain_of(cpu);
         let kind = self.cpu(cpu).curr.map_or(0, |task| self.task(task).kind);
@@ -176,7 +181,7 @@ impl Machine {
         own.copied().unwrap_or(d.speed)
     }
 
-    /// Work per ns on `cpu`, see [`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT).
+    /// The work per ns on `cpu`, see [`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT).
     pub(crate) fn speed_of(&self, cpu: CpuId) -> u64 {
         let d = self.domain_of(cpu);
         let speed = match d.kind_speed.is_empty() {

@@ -1,5 +1,5 @@
-//! How much a CPU and a task are used, as placement, balancing and governors ask: `cpu_util_cfs`, `task_util_est`,
-//! `rq_util`, `cpu_overutilized`.
+//! Utilisation of CPUs and tasks, as placement, balancing and governors ask: `cpu_util_cfs`,
+//! `task_util_est`, `rq_util`, `cpu_overutilized`.
 //!
 //! ```text
 //! cfs_util       of a CPU: util_avg, runnable_avg, util_est        by PELT, or by the tracker in force
@@ -63,7 +63,7 @@ impl Machine {
         }
         cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
     }
-    /// What of the fair class counts for a CPU's frequency.
+    /// The util of the fair class that counts for a CPU's frequency.
     #[inline]
     pub(crate) fn cpu_util_freq(&self, cpu: CpuId) -> Util {
         let Some(tracker) = &self.tracker else { return self.cpu_util_cfs_boost(cpu) };
@@ -100,7 +100,7 @@ impl Machine {
             self.cpu(cpu).capacity,
         )
     }
-    /// What the classes above the fair one use of a CPU, and its clamps.
+    /// The util that the classes above the fair one have of a CPU, and its clamps.
     pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
         self.rq_util_of(cpu, self.cpu(cpu))
     }
@@ -125,8 +125,8 @@ impl Machine {
         };
         self.hook(own, |h, own| h.rq_util(cpu, false, own))
     }
-    /// The same as far as frequencies know of it: where they go by what deadline tasks are admitted for, what those use is
-    /// nothing beside it.
+    /// [`Machine::rq_util`] for schedutil. With `dl_frequency=admitted` the deadline class's
+    /// running utilisation is left out, since its admitted bandwidth is counted.
     #[inline]
     pub(crate) fn rq_util_for_freq(&self, cpu: CpuId) -> RqUtil {
         let own = self.rq_util(cpu);

@@ -68,7 +68,7 @@ impl CpuSet {
     pub(crate) fn is_within(&self, others: &CpuSet) -> bool {
         bits(u64::from(self.used)).all(|w| self.words[w] & !others.words[w] == 0)
     }
-    /// Those that are not among `others`.
+    /// The members that are not among `others`.
     pub(crate) fn without(&self, others: &CpuSet) -> CpuSet {
         let mut left = CpuSet::EMPTY;
         for w in bits(u64::from(self.used)) {
@@ -86,7 +86,7 @@ impl CpuSet {
         let word = self.used.trailing_zeros();
         Some(CpuId(word * 64 + self.words[word as usize].trailing_zeros()))
     }
-    /// All members.
+    /// Iterates over all members, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         let (mut used, mut word, mut left) = (u32::from(self.used), 0, 0);
         std::iter::from_fn(move || {
@@ -103,7 +103,7 @@ impl CpuSet {
             Some(CpuId(cpu))
         })
     }
-    /// All members, beginning with `start` and wrapping round (`for_each_cpu_wrap`).
+    /// Iterates over all members, beginning with `start` and wrapping round (`for_each_cpu_wrap`).
     pub(crate) fn iter_wrap(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {
         self.between(start.0, MAX_CPUS as u32).chain(self.between(0, start.0))
     }

@@ -60,7 +60,7 @@ impl Dice {
         Dice(seed)
     }
 
-    /// 0 … 1023.
+    /// Draws a number from 0 to 1023.
     pub(crate) fn throw(&mut self) -> u32 {
         let drawn = mix(self.0);
         self.0 = self.0.wrapping_add(GAMMA);

@@ -23,7 +23,7 @@ use risetime_kernel::units::{Capacity, CpuId, TaskId};
 use risetime_model::workload::Policy;
 
 impl Machine {
-    /// What limits of the frequency leave of a CPU at this moment, of 1024.
+    /// The capacity that limits of the frequency leave of a CPU at this moment, of 1024.
     pub(crate) fn dl_capacity(&self, cpu: CpuId) -> Capacity {
         let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
         let hardware = d.caps.of(Input::Hardware);
@@ -31,7 +31,7 @@ impl Machine {
         let max = if heard { d.max.min(hardware.khz) } else { d.max };
         Capacity(c.capacity.0.saturating_sub(d.scale.pressure(c.capacity, max).0))
     }
-    /// EDF's utilisation test on one CPU: `sum` there already, and `bw` more.
+    /// Whether a CPU passes EDF's utilisation test with `sum` there already, and `bw` more.
     pub(crate) fn dl_fits(&self, cpu: CpuId, sum: u64, bw: u64) -> bool {
         !dl_overflow(self.cpu(cpu).dl.max_bw, self.dl_capacity(cpu).0, sum, 0, bw)
     }
@@ -40,7 +40,7 @@ impl Machine {
         self.dl_fits(cpu, self.dl_homed(cpu, task), asked.bw)
             && self.dl_demand_holds(cpu, task, asked)
     }
-    /// What EDF's test leaves free on a CPU where reservations of `sum` count.
+    /// The bandwidth that EDF's test leaves free on a CPU where reservations of `sum` count.
     pub(crate) fn dl_room(&self, cpu: CpuId, sum: u64) -> u64 {
         ((self.cpu(cpu).dl.max_bw * self.dl_capacity(cpu).0) >> 10).saturating_sub(sum)
     }
@@ -51,14 +51,15 @@ impl Machine {
         all.sort_by_key(|cpu| (self.cpu(*cpu).capacity, *cpu));
         all
     }
-    /// Bandwidth of the reservations that belong to `cpu` wherever their tasks are just now, without that of `but`:
-    /// like the kernel's sum of all, one that leaves counts until its 0-lag time.
+    /// The bandwidth of the reservations that belong to `cpu` wherever their tasks are just now,
+    /// without that of `but`: like the kernel's sum of all, one that leaves counts until its 0-lag
+    /// time.
     pub(crate) fn dl_homed(&self, cpu: CpuId, but: TaskId) -> u64 {
         let c = self.cpu(cpu);
         let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.rt_groups.bw();
         servers + self.homed(cpu, but).map(|dl| dl.bw).sum::<u64>()
     }
-    /// Those reservations.
+    /// Iterates over the reservations of tasks that belong to `cpu`, without that of `but`.
     fn homed(&self, cpu: CpuId, but: TaskId) -> impl Iterator<Item = &DlEntity> {
         let own = self.tasks.iter().enumerate().filter(move |(i, t)| {
             *i != but.index() && t.sched.dl_home == Some(cpu) && t.state != State::New
@@ -70,8 +71,9 @@ impl Machine {
             (member || demoted || dl.inactive_timer.is_some()).then_some(dl)
         })
     }
-    /// EDF's demand test on one CPU, for `asked` and what belongs to it without `but`; with deadlines at the ends of all periods
-    /// there is nothing to it beside [`Machine::dl_fits`].
+    /// Whether a CPU passes EDF's demand test, for `asked` and what belongs to it without `but`;
+    /// with deadlines at the ends of all periods there is nothing to it beside
+    /// [`Machine::dl_fits`].
     pub(crate) fn dl_demand_holds(&self, cpu: CpuId, but: TaskId, asked: &DlEntity) -> bool {
         let c = self.cpu(cpu);
         let servers =
@@ -92,7 +94,7 @@ impl Machine {
         let t = self.task(task);
         t.sched.class() == Class::Deadline && t.sched.dl.is_some() && t.state != State::New
     }
-    /// What a task that asks for `policy` runs under.
+    /// The policy under which a task runs that asks for `policy`.
     pub(crate) fn stands_in_for(&self, policy: Policy) -> Policy {
         self.rules.fixed.as_ref().map_or(policy, |fixed| fixed.instead_of(policy))
     }

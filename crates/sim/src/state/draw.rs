@@ -21,7 +21,7 @@
 /// What SplitMix64 adds in each step: 2^64 / golden ratio, odd.
 pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of SplitMix64.
+/// Mixes by one step of SplitMix64.
 pub(crate) const fn mix(z: u64) -> u64 {
     let z = z.wrapping_add(GAMMA);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,12 +29,12 @@ pub(crate) const fn mix(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 64 bits, each as likely 0 as 1.
+/// Draws 64 bits, each as likely 0 as 1.
 pub(crate) const fn draw(seed: u64, entity: u64, kind: u64, n: u64) -> u64 {
     mix(mix(mix(mix(seed) ^ entity) ^ kind) ^ n)
 }
 
-/// Who draws: the `nth` of those of this name.
+/// The number of an entity that draws: the `nth` of those of this name.
 pub(crate) fn entity(name: &str, nth: u64) -> u64 {
     // FNV-1a, 64 bits.
     let hash = |h: u64, byte: &u8| (h ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);

@@ -18,9 +18,9 @@ pub struct Effects {
 /// A governor's timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// When it expires, whatever the tick does.
+    /// Time at which it expires, whatever the tick does.
     pub at: Instant,
-    /// It wakes no idle CPU: then it expires when that CPU wakes for something else.
+    /// True if the timer wakes no idle CPU: then it expires when that CPU wakes for something else.
     pub deferrable: bool,
 }
 
@@ -29,7 +29,7 @@ impl Effects {
     pub fn set_timer(&mut self, timer: Timer) {
         self.timers.push((None, timer));
     }
-    /// The same on `cpu`, one of the policy's; each of them has a timer of its own.
+    /// Sets a timer on `cpu`, one of the policy's; each of them has a timer of its own.
     pub fn set_timer_on(&mut self, cpu: CpuId, timer: Timer) {
         self.timers.push((Some(cpu), timer));
     }
@@ -37,7 +37,8 @@ impl Effects {
     pub fn defer_work(&mut self) {
         self.work = true;
     }
-    /// The same, on the worker of `cpu`, where its work is done by workers (`schedule_work_on`).
+    /// Defers work to the worker of `cpu`, where the governor's work is done by workers
+    /// (`schedule_work_on`).
     pub fn defer_work_to(&mut self, cpu: CpuId) {
         (self.work, self.work_on) = (true, Some(cpu));
     }
@@ -54,7 +55,7 @@ impl Effects {
     pub(crate) fn recent_used_cpu(&mut self, cpu: CpuId) {
         self.recent_used_cpu = Some(cpu);
     }
-    /// Around this CPU no core is idle as a whole (`set_idle_cores`).
+    /// Notes that around this CPU no core is idle as a whole (`set_idle_cores`).
     pub(crate) fn no_idle_core(&mut self, cpu: CpuId) {
         self.no_idle_core = Some(cpu);
     }
@@ -66,7 +67,7 @@ impl Effects {
     pub(crate) fn distributed(&mut self, this_cpu: CpuId, found: CpuId) {
         self.distributed = Some((this_cpu, found));
     }
-    /// That util if it has changed within this decision.
+    /// The util that the last look within this decision left on `cpu`, if it has changed.
     pub(crate) fn last_look(&self, cpu: CpuId) -> Option<Util> {
         self.looked.iter().rev().find(|(c, _)| *c == cpu).map(|(_, util)| *util)
     }

@@ -60,9 +60,10 @@ pub(crate) struct TaskGroup {
     uclamp: Uclamp,
     pub(crate) load: TgLoad,
     pub(crate) pool: Option<Pool>,
-    /// What its real-time tasks have of each CPU, if it says so itself ([`crate::state::rt_group`]).
+    /// CPU time that the group's real-time tasks have of each CPU, if it says so itself
+    /// ([`crate::state::rt_group`]).
     pub(crate) promised: Option<Promised>,
-    /// By CPU.
+    /// Queues by CPU.
     pub(crate) rq: Vec<GroupRq>,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct GroupRq {
     pub(crate) se: GroupSe,
     pub(crate) told: Contribution,
     h_load: Cell<u64>,
-    /// When `h_load` was found, in jiffies.
+    /// Time at which `h_load` was found, in jiffies.
     h_load_at: Cell<u64>,
     pub(crate) bandwidth: RqBandwidth,
 }
@@ -91,7 +92,7 @@ pub(crate) struct GroupRq {
 /// A group's entity on one CPU (`tg->se[cpu]`).
 pub(crate) struct GroupSe {
     pub(crate) avg: SchedAvg,
-    /// Its weight, with its fixed-point bits.
+    /// Weight of the entity, with its fixed-point bits.
     pub(crate) load: u64,
     /// `runnable_weight`: how many of its tasks were runnable when that was last looked at.
     pub(crate) runnable: u64,
@@ -153,7 +154,7 @@ impl Groups {
         GroupId(self.paths.iter().position(|p| p == path).unwrap_or(0) as u32)
     }
 
-    /// Its path; "" is the root.
+    /// The group's path; "" is the root.
     pub(crate) fn path(&self, g: GroupId) -> &str {
         &self.paths[g.index()]
     }
@@ -217,7 +218,7 @@ impl Groups {
         }))
     }
 
-    /// What a task of `g` may ask for (`uclamp_tg_restrict`).
+    /// The clamps that a task of `g` may ask for (`uclamp_tg_restrict`).
     pub(crate) fn limits(&self, g: GroupId) -> UclampLimits {
         let group = (g != GroupId::ROOT).then(|| self.list[g.index()].uclamp);
         UclampLimits { group, ..UclampLimits::default() }
@@ -312,7 +313,7 @@ pub(crate) fn level_avg<'a>(
 }
 
 impl Machine {
-    /// What a task of `group` may ask for.
+    /// The clamps that a task of `group` may ask for.
     pub(crate) fn limits_of(&self, group: GroupId) -> UclampLimits {
         self.hook(self.groups.limits(group), |h, own| h.uclamp_limits(group, own))
     }
@@ -340,14 +341,14 @@ impl Machine {
         Some(curr)
     }
 
-    /// All queued fair tasks of `cpu` with their entities, by queue.
+    /// Iterates over all queued fair tasks of `cpu` with their entities, by queue.
     pub(crate) fn fair_queued(&self, cpu: CpuId) -> impl Iterator<Item = (TaskId, &Entity)> {
         let own = self.cpus[cpu.index()].cfs.iter();
         let of_groups = self.groups.list.iter().flat_map(move |g| g.rq[cpu.index()].cfs.iter());
         own.chain(of_groups).filter_map(|e| Some((e.id.as_task()?, e)))
     }
 
-    /// PELT's averages of the level that `task` is (to be) attached to on `cpu`.
+    /// The PELT averages of the level that a task of `g` is (to be) attached to on `cpu`.
     pub(crate) fn cfs_avg_of(&self, cpu: CpuId, g: GroupId) -> &CfsRqAvg {
         if g == GroupId::ROOT {
             &self.cpus[cpu.index()].cfs_avg
@@ -356,7 +357,7 @@ impl Machine {
         }
     }
 
-    /// PELT's clock of a level: the CPU's, less the time for which it was throttled
+    /// The PELT clock of a level: the CPU's, less the time for which it was throttled
     /// (`cfs_rq_clock_pelt`).
     pub(crate) fn cfs_rq_clock_pelt(&self, cpu: CpuId, g: GroupId) -> ClockPelt {
         let now = self.cpus[cpu.index()].clock.rq_clock_pelt();

@@ -11,7 +11,7 @@ use risetime_model::workload::{Attr, Policy};
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: SHARE,
-        doc: "how much of what SCHED_HIGH and fair tasks run together fair tasks that wait have at least (unset: 10)",
+        doc: "least share that waiting fair tasks have of the time that SCHED_HIGH and fair tasks run together (unset: 10)",
         unit: "%",
         range: Range::Int(1, 50),
         default: Default::Unset,
@@ -19,7 +19,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: TURN,
-        doc: "how long fair tasks run in one go where SCHED_HIGH lets them in (unset: 4000)",
+        doc: "time for which fair tasks run in one go where SCHED_HIGH lets them in (unset: 4000)",
         unit: "µs",
         range: Range::Int(100, 1_000_000),
         default: Default::Unset,
@@ -43,10 +43,10 @@ const TURN_US: i64 = 4000;
 
 /// SCHED_HIGH on one CPU.
 pub(crate) struct HighRq {
-    /// Its tasks, by the rules of the kernel's own fair class. Nobody stays queued asleep.
+    /// Tasks of the class, by the rules of the kernel's own fair class. None stays queued asleep.
     pub(crate) queue: CfsRq,
     pub(crate) account: HighAccount,
-    /// Up to when the account is kept, of the task clock.
+    /// Time up to which the account is kept, of the task clock.
     pub(crate) accounted: u64,
     /// The fair class's deadline server serves it, too.
     pub(crate) served: bool,
@@ -78,12 +78,12 @@ impl HighRq {
         }))
     }
 
-    /// Its tasks here, running or not.
+    /// The number of the class's tasks here, running or not.
     pub(crate) fn nr_queued(&self) -> usize {
         self.queue.nr_queued()
     }
 
-    /// Those that are not running.
+    /// Iterates over the class's tasks that are not running.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         let runs = self.queue.curr().map(|e| e.id);
         let others = self.queue.iter().filter(move |e| Some(e.id) != runs);

@@ -20,17 +20,17 @@ use risetime_kernel::units::{Capacity, CpuId, GroupId, Instant, KHz, TaskId, Uti
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Why;
 
-/// Where a task goes, and why.
+/// Place of a task, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The CPU; always one that the task's affinity allows.
     pub cpu: CpuId,
-    /// Why there.
+    /// Reason for that CPU.
     pub why: Why,
 }
 
-/// Where a wakeup comes from (`smp_processor_id()` and `WF_SYNC` of `try_to_wake_up`). Who wakes
-/// is what runs there (`current`): also for an interrupt it is the task that is interrupted.
+/// Source of a wakeup (`smp_processor_id()` and `WF_SYNC` of `try_to_wake_up`). Who wakes is what
+/// runs there (`current`): also for an interrupt it is the task that is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waker {
     /// The CPU on which the wakeup happens: the interrupt's, or the waking task's.
@@ -53,7 +53,7 @@ pub struct FreqRequest {
     pub util: Util,
     /// The frequency that shall be in force; an OPP of the domain.
     pub freq: KHz,
-    /// Why this one, or why no change.
+    /// Reason of this frequency, or of no change.
     pub why: Why,
 }
 
@@ -62,33 +62,33 @@ pub struct FreqRequest {
 pub enum Point {
     /// `select_task_rq` of a waking task, whatever its class: [`Answer::Cpu`].
     Wakeup {
-        /// Who wakes.
+        /// The task that wakes.
         task: TaskId,
-        /// Where from.
+        /// Source of the wakeup.
         waker: Waker,
     },
     /// `select_task_rq_fair`, where the fair class's own placement is asked: [`Answer::Cpu`].
     WakeupFair {
-        /// Who wakes.
+        /// The task that wakes.
         task: TaskId,
-        /// Where from.
+        /// Source of the wakeup.
         waker: Waker,
     },
     /// `select_idle_sibling` around `target`: [`Answer::Cpu`].
     IdleSibling {
-        /// Who wakes.
+        /// The task that wakes.
         task: TaskId,
-        /// Where the search begins.
+        /// CPU where the search begins.
         target: CpuId,
     },
     /// `select_task_rq` of a new task: [`Answer::Cpu`].
     Fork {
-        /// Who is new.
+        /// The new task.
         task: TaskId,
     },
-    /// Where a task goes whose CPU goes offline: [`Answer::Cpu`].
+    /// Place of a task whose CPU goes offline: [`Answer::Cpu`].
     Push {
-        /// Who has to leave.
+        /// The task that has to leave.
         task: TaskId,
     },
     /// A governor looked at the policy of `cpu`: [`Answer::Freq`].
@@ -98,58 +98,58 @@ pub enum Point {
     },
     /// `__pick_next_task`, of the fair class: [`Answer::Task`].
     Pick {
-        /// Who reschedules.
+        /// The CPU that reschedules.
         cpu: CpuId,
     },
     /// Does a woken task preempt: [`Answer::Yes`].
     WakeupPreempt {
-        /// Where it is queued.
+        /// CPU on which the woken task is queued.
         cpu: CpuId,
-        /// Who runs there.
+        /// The task that runs there.
         curr: TaskId,
-        /// Who has woken.
+        /// The task that has woken.
         woken: TaskId,
     },
     /// Does the running task's turn end, now that a tick or another look at its time has found it over: [`Answer::Yes`].
     TickPreempt {
-        /// Whose tick.
+        /// The CPU of the tick.
         cpu: CpuId,
-        /// Who runs there.
+        /// The task that runs there.
         curr: TaskId,
     },
     /// Does a CPU look at one of its domains (`sched_balance_rq`): [`Answer::Yes`].
     Balance {
-        /// Who looks.
+        /// The CPU that looks.
         cpu: CpuId,
-        /// At which level.
+        /// Level of the look.
         level: usize,
     },
     /// May balancing move this task (`can_migrate_task`): [`Answer::Yes`].
     Move {
-        /// Which.
+        /// The task to move.
         task: TaskId,
-        /// From where.
+        /// CPU that the task leaves.
         from: CpuId,
-        /// To where.
+        /// CPU that the task goes to.
         to: CpuId,
     },
     /// Balancing is about to move this task; not carried out, it goes on as if it had: [`Answer::Yes`].
     Pull {
-        /// Which.
+        /// The task to pull.
         task: TaskId,
-        /// From where.
+        /// CPU that tasks are pulled from.
         from: CpuId,
-        /// To where.
+        /// CPU that tasks are pulled to.
         to: CpuId,
     },
     /// Is an idle CPU kicked to balance (`nohz_balancer_kick`): [`Answer::Yes`].
     Kick {
-        /// Whose tick asks.
+        /// The CPU whose tick asks.
         cpu: CpuId,
     },
     /// `cpuidle_select`: [`Answer::Idle`].
     Idle {
-        /// Who has nothing to run.
+        /// The CPU that has nothing to run.
         cpu: CpuId,
     },
     /// Is that part of a mechanism gone through: [`Answer::Yes`].
@@ -205,13 +205,14 @@ pub enum Step {
     LooksAtOnce,
     /// The governor looks when a deadline task joins, whether that is promised more or not.
     LooksAtDeadline,
-    /// Where util is not frequency-invariant, it is taken for a share of the present frequency (`get_capacity_ref_freq`).
+    /// Util is taken for a share of the present frequency where it is not frequency-invariant
+    /// (`get_capacity_ref_freq`).
     GoesByPresentFreq,
     /// A governor's work, and the driver's after it, waits for a thread.
     WorkWaits,
 }
 
-/// What is decided at a [`Point`].
+/// The decision at a [`Point`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A CPU for a task.
@@ -220,11 +221,11 @@ pub enum Answer {
     Task(Option<TaskId>),
     /// A frequency; `None`: nothing is asked for.
     Freq(Option<FreqRequest>),
-    /// Whether.
+    /// A decision between yes and no.
     Yes(bool),
     /// An idle state by its number, and whether the tick stops.
     Idle {
-        /// Its index among the platform's.
+        /// Index of the state among the platform's.
         state: usize,
         /// `tick_nohz_idle_stop_tick`.
         stop_tick: bool,
@@ -251,9 +252,9 @@ pub struct TaskSignals {
     pub util_est: Util,
 }
 
-/// Who observes a machine, or bends it. Everything has a default: nothing is changed.
+/// Observes a machine, or bends it. Everything has a default: nothing is changed.
 pub trait Hooks {
-    /// Before the kernel decides at `point`: an answer in place of its own.
+    /// Replaces the kernel's decision at `point` before it is made.
     fn instead(&self, _: &Machine, _: Point) -> Option<Answer> {
         None
     }
@@ -273,7 +274,8 @@ pub trait Hooks {
     fn task_util(&self, own: TaskSignals) -> TaskSignals {
         own
     }
-    /// What other classes take of a CPU; `capacity`: for `scale_rt_capacity`, else for its util.
+    /// Bends what other classes take of a CPU; `capacity`: for `scale_rt_capacity`, else for its
+    /// util.
     fn rq_util(&self, _: CpuId, _capacity: bool, own: RqUtil) -> RqUtil {
         own
     }
@@ -281,7 +283,7 @@ pub trait Hooks {
     fn effective_util(&self, own: Util) -> Util {
         own
     }
-    /// What schedutil wants of a CPU, headroom included, before the clamps.
+    /// Bends what schedutil wants of a CPU, headroom included, before the clamps.
     fn dvfs_util(&self, _: Busy, _capacity: Capacity, own: Util) -> Util {
         own
     }
@@ -301,19 +303,19 @@ pub trait Hooks {
     fn util_est(&self) -> Option<UtilEst> {
         None
     }
-    /// When the first tick after idle comes.
+    /// Bends when the first tick after idle comes.
     fn first_tick(&self, _: &Machine, own: Instant) -> Instant {
         own
     }
-    /// Of which release the forms of balancing are.
+    /// Bends of which release the forms of balancing are.
     fn balance_rev(&self, own: KernelRev) -> KernelRev {
         own
     }
-    /// What a task of a group may ask for.
+    /// Bends what a task of a group may ask for.
     fn uclamp_limits(&self, _: GroupId, own: UclampLimits) -> UclampLimits {
         own
     }
-    /// What a task asks for, by its own request and its class's default.
+    /// Bends what a task asks for, by its own request and its class's default.
     fn uclamp_request(&self, _real_time: bool, own: Uclamp) -> Uclamp {
         own
     }
@@ -380,7 +382,7 @@ impl Hooks for Chain {
 }
 
 impl Machine {
-    /// Somebody observes or bends this machine.
+    /// True if hooks observe or bend this machine.
     #[inline]
     pub(crate) fn hooked(&self) -> bool {
         self.hooks.is_some()
@@ -398,7 +400,7 @@ impl Machine {
             _ => None,
         }
     }
-    /// Where the task goes in the end.
+    /// The CPU where the task goes in the end, after hooks have seen the kernel's answer.
     #[inline]
     pub(crate) fn cpu_decided(&self, point: Point, own: Placed) -> Placed {
         match self.decided(point, Answer::Cpu(own)) {
@@ -424,7 +426,7 @@ impl Machine {
         let answer = self.instead(point).unwrap_or(Answer::Yes(own));
         matches!(self.decided(point, answer), Answer::Yes(true))
     }
-    /// What becomes of the kernel's answer.
+    /// Lets hooks see the kernel's answer; returns it, or theirs.
     #[inline]
     pub(crate) fn decided(&self, point: Point, own: Answer) -> Answer {
         match &self.hooks {
@@ -432,7 +434,7 @@ impl Machine {
             Some(hooks) => hooks.decided(self, point, own),
         }
     }
-    /// What becomes of a value, if anybody looks at it.
+    /// Lets hooks see a value; returns it, or theirs.
     #[inline]
     pub(crate) fn hook<T>(&self, own: T, by: impl FnOnce(&dyn Hooks, T) -> T) -> T {
         match &self.hooks {
@@ -451,7 +453,7 @@ impl Machine {
     pub fn task_cpu(&self, task: TaskId) -> CpuId {
         self.task(task).cpu
     }
-    /// Who runs on a CPU; `None`: its idle task.
+    /// The task that runs on a CPU; `None`: its idle task.
     pub fn running(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpu(cpu).curr
     }

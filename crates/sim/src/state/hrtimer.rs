@@ -2,12 +2,12 @@
 
 use risetime_kernel::units::Instant;
 
-/// Of the machine.
+/// Timers of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hrtimers {
     /// Timers expire at ticks only (`!hrtimer_hres_active`).
     pub(crate) low_res: bool,
-    /// Somebody else says when they do.
+    /// True if another trace says when they do.
     pub(crate) given: bool,
     /// A change to low resolution leaves the tick's own timer queued.
     pub(crate) keeps_tick: bool,
@@ -23,13 +23,13 @@ impl Hrtimers {
     }
 }
 
-/// Of a CPU.
+/// Timers of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuHrtimers {
     /// `ts->sched_timer` is still queued, although the tick is no longer made of it.
     pub(crate) sched_timer_left: bool,
     /// Timers of classes that have expired at its tick are yet to be run: it does not go idle.
     pub(crate) running: bool,
-    /// Its last timer interrupt.
+    /// Time of the CPU's last timer interrupt.
     pub(crate) interrupt: Option<Instant>,
 }

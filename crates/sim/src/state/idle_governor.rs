@@ -6,8 +6,8 @@ use risetime_kernel::units::Span;
 
 /// A governor of cpuidle on one CPU, with what it remembers.
 pub trait IdleGovernor {
-    /// Which of `states` (shallowest first) to enter now, and whether to stop the tick. Asked, too, where there are
-    /// less than two.
+    /// Chooses which of `states` (shallowest first) to enter now, and whether to stop the tick.
+    /// Asked, too, where there are less than two.
     fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected;
     /// The CPU has been idle for `idle` in the state of that index; `by_tick`: the tick woke it.
     fn update(&mut self, states: &[IdleState], state: usize, idle: Span, by_tick: bool, tick: Span);
@@ -15,11 +15,12 @@ pub trait IdleGovernor {
     fn asks_for_util(&self) -> bool {
         false
     }
-    /// What it remembers, if it is `menu`.
+    /// The memory of the governor, if it is `menu`.
     fn memory(&self) -> Option<&MenuDevice> {
         None
     }
-    /// It finds itself in a run under way, in which `menu` remembered that. False: it has memories of another kind.
+    /// Takes over a run under way, in which `menu` remembered that. False: the governor has
+    /// memories of another kind.
     fn resume(&mut self, _: &MenuDevice) -> bool {
         false
     }

@@ -25,12 +25,12 @@ pub(crate) struct IdleTime {
     /// Ticks count for what is idle before the tick is stopped.
     by_ticks: bool,
     counted: Span,
-    /// Since when idle time is measured, if it is.
+    /// Time since which idle time is measured, if it is.
     since: Option<Instant>,
 }
 
 impl IdleTime {
-    /// Of a CPU that has been idle from the start on, without ticks.
+    /// The idle time of a CPU that has been idle from the start on, without ticks.
     pub(crate) fn new(rev: KernelRev) -> IdleTime {
         let by_ticks = rev >= KernelRev::V7_2;
         IdleTime { by_ticks, counted: Span(0), since: Some(Instant(0)) }
@@ -53,13 +53,13 @@ impl IdleTime {
         }
     }
 
-    /// Another task gets the CPU.
+    /// Ends the idle time, as another task gets the CPU.
     pub(crate) fn ends(&mut self, now: Instant) {
         self.counted = self.until(now);
         self.since = None;
     }
 
-    /// All of it up to now.
+    /// The idle time in all, up to `now`.
     pub(crate) fn until(&self, now: Instant) -> Span {
         self.counted + self.since.map_or(Span(0), |since| now.since(since))
     }
@@ -71,7 +71,8 @@ mod tests {
 
     const TICK: Span = Span::from_ms(4);
 
-    /// Busy up to 10 ms, idle from then on, a tick at 11 ms stops the tick; somebody runs again at 20 ms.
+    /// Runs a CPU that is busy up to 10 ms, idle from then on; a tick at 11 ms stops the tick, and
+    /// a task runs again at 20 ms. Returns the idle time at the tick and in the end.
     fn counted(rev: KernelRev) -> (Span, Span) {
         let ms = |n: u64| Instant(n * 1_000_000);
         let mut idle = IdleTime::new(rev);

@@ -81,7 +81,7 @@ fn no_clamp_or(uclamp_max: Util) -> Util {
     if uclamp_max.0 >= SCHED_CAPACITY_SCALE { NO_CLAMP } else { uclamp_max }
 }
 
-/// When a signal was last updated, as a trace has it: from the run's time 0.
+/// The time at which a signal was last updated, as a trace has it: from the run's time 0.
 pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
     ClockPelt(avg.last_update_time.0.wrapping_sub(UPTIME.0))
 }
@@ -107,7 +107,7 @@ pub struct Machine {
     pub(crate) domains: Vec<FreqDomain>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) decay: &'static Decay,
-    /// The one that it is to become.
+    /// Decay that comes later, if it is to change.
     pub(crate) decay_later: Option<&'static Decay>,
     pub(crate) root: RootDomain,
     /// What the classes above the fair one share.
@@ -123,14 +123,14 @@ pub struct Machine {
     pub(crate) creator: Option<TaskId>,
     /// The slice of a task that did not ask for another.
     pub(crate) base_slice: Span,
-    /// What is not free.
+    /// Costs of what is not free.
     pub(crate) costs: Costs,
-    /// What of the response-time series is switched on.
+    /// Switches of the response-time series.
     pub(crate) series: Series,
-    /// What of older kernels' load tracking is.
+    /// Load tracking of older kernels, as far as it is in force.
     pub(crate) before: Before,
     pub(crate) sysctls: Sysctls,
-    /// Where deadline tasks go, and what else may be ruled for them.
+    /// Rules of deadline tasks: where they go, and what else may be ruled for them.
     pub(crate) rules: DlRules,
     /// MuQSS, where that stands in for the fair class.
     pub(crate) muqss: Option<Muqss>,
@@ -140,7 +140,7 @@ pub struct Machine {
     pub(crate) cache: Option<Box<SchedCache>>,
     /// What balancing has counted, where that can be kept.
     pub(crate) tally: Option<Tally>,
-    /// Nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).
+    /// True if nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).
     pub(crate) plain: bool,
     /// Balancing may see at a glance that there is nothing to move: always, but for a test.
     pub(crate) glances: bool,
@@ -152,11 +152,11 @@ pub struct Machine {
     pub(crate) keeps_opp: bool,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
-    /// How they got it.
+    /// State of how CPUs got it.
     pub(crate) preempt: Preempt,
     /// CPUs whose task is in a throttled group and has not left yet (`kernel/bandwidth.rs`).
     pub(crate) throttle_work: CpuSet,
-    /// Where the experiment starts.
+    /// Start of the experiment.
     pub(crate) start: Start,
     /// The first task that a task of the workload created; all above it are forked, too.
     pub(crate) first_fork: Option<TaskId>,
@@ -164,11 +164,11 @@ pub struct Machine {
     pub(crate) grid_first: Option<Instant>,
     /// Leaving an idle state takes no time, as on a virtual SoC.
     pub(crate) free_idle_exit: bool,
-    /// Who observes the machine, or bends it.
+    /// Hooks that observe the machine, or bend it.
     pub(crate) hooks: Option<Box<dyn Hooks>>,
-    /// Who tracks util; `None`: PELT.
+    /// Load tracker; `None`: PELT.
     pub(crate) tracker: Option<Box<dyn Tracker>>,
-    /// How hot it is, where that matters.
+    /// Heat of the machine, where that matters.
     pub(crate) thermal: Option<Box<Thermal>>,
     pub(crate) hrtimers: Hrtimers,
     /// Energy models keep the pair of capacity and frequency with which they were made.
@@ -185,7 +185,7 @@ pub(crate) struct Start {
     pub(crate) first_tick: Option<Span>,
     /// Into which phase of task 0; `None`: at its creation.
     pub(crate) phase: Option<usize>,
-    /// When the workload is to begin: the start phase.
+    /// Time at which the workload is to begin: the start phase.
     pub(crate) planned: Instant,
     /// The first task sleeps, and enters that phase when it wakes.
     pub(crate) upcoming: bool,
@@ -218,14 +218,16 @@ pub(crate) struct Cpu {
     pub(crate) misfit_task_load: u64,
     /// `rq->curr`; `None`: the idle task.
     pub(crate) curr: Option<TaskId>,
-    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
+    /// Time since which `curr`'s progress has not been booked; until then it makes none, if that is
+    /// to come.
     pub(crate) run_since: Instant,
-    /// Since when it is not told what was stolen from `curr`, and what `curr` has got on since.
+    /// Time since which it is not told what was stolen from `curr`, and what `curr` has got on
+    /// since.
     pub(crate) told: Instant,
     pub(crate) worked: Span,
     pub(crate) clock: RqClock,
     pub(crate) domain: usize,
-    /// Its place among the CPUs of that domain, online or not.
+    /// Place of the CPU among those of that domain, online or not.
     pub(crate) in_domain: usize,
     pub(crate) cfs_avg: CfsRqAvg,
     /// Counts changes of what it makes schedutil ask for ([`Cpu::needs_changed`]).
@@ -241,11 +243,11 @@ pub(crate) struct Cpu {
     pub(crate) tick_gen: u32,
     /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
     pub(crate) waking: bool,
-    /// So many threads of its core have a task ([`crate::time::cost`]), where that matters.
+    /// Number of threads of the core that have a task ([`crate::time::cost`]), where that matters.
     pub(crate) core_threads: u8,
     /// `rq->ttwu_pending`: so many tasks on its wake list.
     pub(crate) ttwu_pending: u16,
-    /// It wanted to reschedule before `irq_work_until`.
+    /// True if the CPU wanted to reschedule before `irq_work_until`.
     pub(crate) resched_held: bool,
     /// The idle tick is off (`TS_FLAG_STOPPED`).
     pub(crate) tick_stopped: bool,
@@ -257,42 +259,42 @@ pub(crate) struct Cpu {
     pub(crate) rt_throttle: RtThrottle,
     /// Deadline tasks, the sugov kthreads among them.
     pub(crate) dl: DlRq,
-    /// Its interrupts, its hardware's limits.
+    /// Pressure on the CPU: its interrupts, its hardware's limits.
     pub(crate) pressure: Option<Box<CpuPressure>>,
-    /// Its `migration/N`, where that takes time.
+    /// Stopper of the CPU (`migration/N`), where that takes time.
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
     /// Groups of real-time tasks with servers.
     pub(crate) rt_groups: RtGroupRqs,
-    /// What MuQSS keeps, where that stands in for the fair class.
+    /// MuQSS' state of the CPU, where that stands in for the fair class.
     pub(crate) muqss: Option<Box<MuqssRq>>,
     /// SCHED_HIGH, where a task ever is of it.
     pub(crate) high: Option<Box<HighRq>>,
     /// SCHED_OVERCOMMIT, where it is used.
     pub(crate) overcommit: Option<Box<OvercommitRq>>,
-    /// Up to when the current task's time is accounted for, where that is not the fair class's.
+    /// Time up to which the current task is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,
-    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
-    /// irq work that wakes the kthread: only then does it reschedule.
+    /// Time until which the CPU handles the interrupt in which the governor wanted another
+    /// frequency, and the irq work that wakes the kthread: only then does it reschedule.
     pub(crate) irq_work_until: Instant,
     /// `tick_nohz_get_idle_calls_cpu`.
     pub(crate) idle_calls: u64,
-    /// When timers of the classes expire here.
+    /// Timers of the classes.
     pub(crate) class_timers: Timers<ClassTimer>,
     /// The timers of the tasks that sleep here.
     pub(crate) timers: Timers<TaskId>,
     pub(crate) sched_domains: Vec<SchedDomain>,
-    /// Its core, its cache.
+    /// Core and cache of the CPU.
     pub(crate) place: Place,
     /// `rq->next_balance`, in jiffies.
     pub(crate) next_balance: u64,
-    /// What it was kicked to do for the idle CPUs (`nohz_flags`).
+    /// Work that the CPU was kicked to do for the idle CPUs (`nohz_flags`).
     pub(crate) nohz_kick: NohzKick,
     /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
     pub(crate) has_blocked_load: bool,
     pub(crate) last_blocked_update: u64,
-    /// Whom its interrupts wake while it is idle.
+    /// Tasks that the CPU's interrupts wake while it is idle.
     pub(crate) idle_wakees: Wakees,
     /// Whether the tick ended the last sleep since the CPU became idle.
     pub(crate) got_idle_tick: bool,
@@ -329,7 +331,7 @@ pub(crate) struct Idle {
 
 /// A frequency domain (`struct cpufreq_policy`).
 pub(crate) struct FreqDomain {
-    /// Those online (`policy->cpus`); the last one stays when it goes.
+    /// Online CPUs of the domain (`policy->cpus`); the last one stays when it goes.
     pub(crate) cpus: Vec<CpuId>,
     /// All of them (`policy->related_cpus`).
     pub(crate) related: Vec<CpuId>,
@@ -337,11 +339,11 @@ pub(crate) struct FreqDomain {
     pub(crate) table: Vec<FreqTableEntry>,
     /// The energy model.
     pub(crate) pd: PerfDomain,
-    /// Which capacity belongs to which frequency.
+    /// Scale of the domain: which capacity belongs to which frequency.
     pub(crate) scale: Scale,
     /// Work per ns of a CPU at each OPP, by frequency: see [`SPEED_SHIFT`].
     pub(crate) speeds: Vec<(KHz, u64)>,
-    /// Who caps its frequency.
+    /// Caps of the domain's frequency.
     pub(crate) caps: Caps,
     /// `policy->cur`: what the kernel believes and scales PELT with.
     pub(crate) cur: KHz,
@@ -367,9 +369,9 @@ pub(crate) struct FreqDomain {
     pub(crate) freq_scale: u64,
     /// Full-capacity speed of `hw`, see [`SPEED_SHIFT`].
     pub(crate) speed: u64,
-    /// That of each kind of work at each OPP, likewise; empty: the platform knows none.
+    /// Work per ns of each kind of work at each OPP; empty: the platform knows no kinds.
     pub(crate) kinds: Vec<Vec<u64>>,
-    /// Those of `hw`, by kind.
+    /// Work per ns at `hw`, by kind.
     pub(crate) kind_speed: Vec<u64>,
     pub(crate) fast_switch: bool,
     /// What the hardware (or the kthread) is changing to.
@@ -377,14 +379,16 @@ pub(crate) struct FreqDomain {
     pub(crate) change_gen: u32,
     /// Idle states, the shallowest first.
     pub(crate) idle: Vec<IdleState>,
-    /// Which of them may be taken.
+    /// Limits on the idle states that may be taken.
     pub(crate) idle_limits: Limits,
-    /// Who changes frequencies where the driver cannot do it at once: the sugov kthread, or of the workers the
-    /// one that is at it.
+    /// Thread that changes frequencies where the driver cannot do it at once: the sugov kthread, or
+    /// of the workers the one that is at it.
     pub(crate) kthread: Option<TaskId>,
-    /// Its CPU does not look for who is to run before that, once it has woken.
+    /// Time before which the kthread's CPU does not look for the next task, once the kthread has
+    /// woken.
     pub(crate) kthread_due: Instant,
-    /// Of governors whose work goes to the workers of the CPUs (`kworker`), by place in the policy.
+    /// Workers of governors whose work goes to those of the CPUs (`kworker`), by place in the
+    /// policy.
     pub(crate) workers: Vec<TaskId>,
     /// `sg_policy->work_in_progress`.
     pub(crate) work_in_progress: bool,
@@ -394,7 +398,7 @@ pub(crate) struct FreqDomain {
     pub(crate) in_driver: bool,
     /// The governor's timers, by place in the policy.
     pub(crate) timers: Vec<GovernorTimer>,
-    /// Its governor hears of more than util (`Governor::attends`).
+    /// True if the governor hears of more than util (`Governor::attends`).
     pub(crate) attends: bool,
     /// The governor wants its kthread to ask it; the kthread is at that.
     pub(crate) work_asked: bool,
@@ -405,9 +409,9 @@ pub(crate) struct FreqDomain {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct GovernorTimer {
     pub(crate) set: Option<Timer>,
-    /// How often it was set.
+    /// Number of times that the timer was set.
     pub(crate) generation: u32,
-    /// It has expired while its CPU was idle, and is deferrable.
+    /// True if the timer has expired while its CPU was idle, and is deferrable.
     pub(crate) deferred: bool,
 }
 
@@ -443,7 +447,7 @@ pub(crate) struct RootDomain {
 /// What a task is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// Not created yet.
+    /// The task is not created yet.
     New,
     /// Runnable: queued or running.
     Runnable,
@@ -458,7 +462,7 @@ pub(crate) enum State {
 /// What a runnable task still has to do in its current step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Todo {
-    /// Nothing: ask the program.
+    /// The task has nothing to do: the program is asked.
     Nothing,
     /// This much work, in full-speed ns << [`SPEED_SHIFT`].
     Work(u128),
@@ -484,30 +488,30 @@ pub(crate) struct Task {
     pub(crate) group: GroupId,
     pub(crate) util_est: UtilEst,
     pub(crate) nr_cpus_allowed: u32,
-    /// Where the last search for an idle CPU found it.
+    /// CPU that the last search for an idle CPU found.
     pub(crate) recent_used_cpu: CpuId,
     pub(crate) weight: Weight,
-    /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
+    /// Running number of when the task last was queued or picked: the order of `rq->cfs_tasks`.
     pub(crate) listed: u64,
     /// `sum_exec_runtime` when it last fell asleep.
     pub(crate) slept_at: u64,
     /// `p->max_allowed_capacity`.
     pub(crate) max_allowed_capacity: Capacity,
     pub(crate) avg: SchedAvg,
-    /// From when on any timer interrupt wakes it.
+    /// Time from which on any timer interrupt wakes the task.
     pub(crate) soft_expiry: Instant,
     /// A wakeup that is under way was due then.
     pub(crate) due: Option<Instant>,
     pub(crate) todo: Todo,
-    /// Of which kind that is (`RunOf`), 0 the plain work.
+    /// Kind of that work (`RunOf`), 0 the plain work.
     pub(crate) kind: u16,
     pub(crate) wakees: Wakees,
     /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
     pub(crate) util_avg_dequeued: Util,
     pub(crate) role: Role,
-    /// Its policy and class.
+    /// Policy and class of the task.
     pub(crate) sched: Sched,
-    /// Its entity while it is off every queue.
+    /// Entity of the task while it is off every queue.
     pub(crate) entity: Option<Entity>,
     pub(crate) uclamp: UclampTask,
     pub(crate) limits: UclampLimits,
@@ -515,23 +519,23 @@ pub(crate) struct Task {
     pub(crate) comm: Name,
     /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
     pub(crate) asked: Uclamp,
-    /// How long it waits (RFC 00/16, patch 12).
+    /// Waiting time (RFC 00/16, patch 12).
     pub(crate) waiting: WaitingAvg,
     /// The group to which it moves as its first act.
     pub(crate) moves_to: Option<GroupId>,
-    /// Its hints (RFC 00/16, patches 10 and 11).
+    /// Hints of the task (RFC 00/16, patches 10 and 11).
     pub(crate) qos: SchedQos,
     /// The cache that it last ran under, and how long it still has to wait for that of its CPU.
     pub(crate) ran_under: Option<CpuId>,
     pub(crate) cold: Span,
-    /// Where its timer went when the CPU it sleeps on went offline.
+    /// CPU to which the timer went when the CPU that the task sleeps on went offline.
     pub(crate) timer_cpu: Option<CpuId>,
     pub(crate) max_speed: Util,
     /// [`Machine::speed_limits`] as it was told; `None`: nothing is taken from it.
     pub(crate) speed_limits: Option<(Util, Util)>,
-    /// From when its timers count, where that is not when it first runs.
+    /// Time from which the timers count, where that is not when the task first runs.
     pub(crate) timers_from: Option<Instant>,
-    /// How long after it has taken its policy its program begins; 0: as long as a call takes.
+    /// Time after it has taken its policy at which the program begins; 0: as long as a call takes.
     pub(crate) begins_in: Span,
     /// The CPUs to which it binds itself when it first runs.
     pub(crate) binds_itself: Option<Box<CpuSet>>,
@@ -589,7 +593,8 @@ impl Machine {
     pub(crate) fn next_tick(&self) -> Instant {
         Instant(self.jiffy().0.wrapping_add(self.tick.0))
     }
-    /// When the current jiffy began (wraps before time 0), and its number. Kept until the next one.
+    /// The time at which the current jiffy began (wraps before time 0), and its number. Kept until
+    /// the next one.
     #[inline]
     fn jiffy(&self) -> (u64, u64) {
         // One grid period ahead, so that a grid that starts later never counts below zero.
@@ -612,11 +617,11 @@ impl Machine {
         self.tick_offset = offset;
         self.jiffy.set(Machine::no_jiffy(self.now, self.tick));
     }
-    /// One that is over, so that the next question finds out ([`Machine::jiffy`]).
+    /// A jiffy that is over, so that the next question finds out ([`Machine::jiffy`]).
     pub(crate) fn no_jiffy(now: Instant, tick: Span) -> (u64, u64) {
         (now.0.wrapping_sub(tick.0), 0)
     }
-    /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
+    /// Converts `ms` to jiffies, rounded up (`msecs_to_jiffies`).
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
         (ms * u64::from(self.platform.hz)).div_ceil(1000)
     }
@@ -633,7 +638,8 @@ impl Machine {
     pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
         self.cpu(a).place.llc_id == self.cpu(b).place.llc_id
     }
-    /// By what load tracking scales a CPU's time, or what it adds: capacity, and frequency of 1024.
+    /// The factors by which load tracking scales a CPU's time, or what it adds: capacity, and
+    /// frequency of 1024.
     pub(crate) fn scale_of(&self, cpu: CpuId) -> (Capacity, u64) {
         let own = (self.cpu(cpu).capacity, self.domain_of(cpu).freq_scale);
         self.hook(own, |h, own| h.scale(own))
@@ -677,8 +683,8 @@ impl Machine {
         let best = |d: &FreqDomain| d.max_speed_within(d.freq_max(), NO_CLAMP);
         self.domains.iter().map(best).max().unwrap_or(Util(0))
     }
-    /// What a CPU has of the workload's tasks: to run, those that are just being enqueued or dequeued counted; of deadline
-    /// tasks also those that sleep there.
+    /// Tells what a CPU has of the workload's tasks: to run, those that are just being enqueued or
+    /// dequeued counted; of deadline tasks also those that sleep there.
     pub(crate) fn busy(&self, cpu: CpuId) -> Busy {
         let c = self.cpu(cpu);
         let deadline = |t: &Task| {
@@ -694,7 +700,7 @@ impl Machine {
     pub(crate) fn is_fork(&self, task: TaskId) -> bool {
         self.first_fork.is_some_and(|first| task >= first)
     }
-    /// How long leaving the idle state of `cpu` takes.
+    /// The time that leaving the idle state of `cpu` takes.
     pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
         if self.free_idle_exit {
             return Span(0);
@@ -702,7 +708,7 @@ impl Machine {
         let states = &self.platform.domains[self.cpu(cpu).domain].idle;
         idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
     }
-    /// Whose forms of balancing this machine has.
+    /// The release whose forms of balancing this machine has.
     #[inline]
     pub(crate) fn lb_rev(&self) -> KernelRev {
         self.hook(self.rev, |h, own| h.balance_rev(own))
@@ -730,7 +736,7 @@ impl Task {
     pub(crate) fn is_kthread(&self) -> bool {
         matches!(self.role, Role::Sugov(_))
     }
-    /// Its effective clamps (`uclamp_eff_value`): what its group leaves of its request.
+    /// The task's effective clamps (`uclamp_eff_value`): what its group leaves of its request.
     #[inline]
     pub(crate) fn clamps(&self) -> Uclamp {
         self.uclamp.uclamp_eff_value(&self.limits)
@@ -743,19 +749,19 @@ impl FreqDomain {
     pub(crate) fn max_speed(&self, uclamp_max: Util) -> Util {
         self.max_speed_within(self.limit_at_start, no_clamp_or(uclamp_max))
     }
-    /// The same at no more than `limit`.
+    /// The highest speed at no more than `limit`, as far as `uclamp_max` asks for it.
     fn max_speed_within(&self, limit: KHz, uclamp_max: Util) -> Util {
         let of = |(_, speed): &(KHz, u64)| Util((speed * SCHED_CAPACITY_SCALE) >> SPEED_SHIFT);
         let within = || self.speeds.iter().filter(|(freq, _)| *freq <= limit).map(of);
         let enough = within().find(|s| *s >= uclamp_max);
         enough.or(within().next_back()).unwrap_or(Util(0))
     }
-    /// Work per ns of a CPU at `freq`: at the OPP, or at the next one above.
+    /// The work per ns of a CPU at `freq`: at the OPP, or at the next one above.
     pub(crate) fn speed_at(&self, freq: KHz) -> u64 {
         let at = self.speeds.iter().find(|(own, _)| *own >= freq).or(self.speeds.last());
         at.map_or(1, |(_, speed)| *speed)
     }
-    /// What PELT's clock is scaled by at a frequency.
+    /// The factor by which PELT's clock is scaled at a frequency, of 1024.
     pub(crate) fn freq_scale(&self, freq: KHz) -> u64 {
         match self.scale.kept(freq) {
             _ if !self.freq_invariant => SCHED_CAPACITY_SCALE,
@@ -798,18 +804,19 @@ impl Cpu {
         let muqss = self.muqss.as_ref().is_some_and(|rq| rq.nr_running() > 0);
         self.h_nr_runnable() > 0 || !self.uclamp.uclamp_rq_is_idle() || muqss
     }
-    /// Fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
+    /// The number of fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
     #[inline]
     pub(crate) fn h_nr_runnable(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_runnable(), |(_, runnable)| runnable as usize)
     }
-    /// Fair tasks that are queued, those whose dequeue is delayed counted, too (`cfs.h_nr_queued`).
+    /// The number of fair tasks that are queued, those whose dequeue is delayed counted, too
+    /// (`cfs.h_nr_queued`).
     #[inline]
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
     }
-    /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
-    /// (`h_nr_running`, then `h_nr_runnable`).
+    /// The number of fair tasks that load balancing counts: until 6.13 also those whose dequeue is
+    /// delayed (`h_nr_running`, then `h_nr_runnable`).
     #[inline]
     pub(crate) fn fair_queued(&self, rev: KernelRev) -> usize {
         if rev >= KernelRev::new(6, 14) { self.h_nr_runnable() } else { self.h_nr_queued() }
@@ -838,7 +845,8 @@ impl Cpu {
             + high
             + overcommit
     }
-    /// What deadline tasks and those of SCHED_OVERCOMMIT are promised, 2²⁰ = a CPU of capacity 1024.
+    /// The bandwidth that deadline tasks and those of SCHED_OVERCOMMIT are promised, 2²⁰ = a CPU of
+    /// capacity 1024.
     #[inline]
     pub(crate) fn promised_bw(&self, by: Option<DlFrequency>) -> u64 {
         let asked = self.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());

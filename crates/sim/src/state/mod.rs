@@ -1,4 +1,4 @@
-//! What there is: the machine, its CPUs, tasks and groups, and the questions one can ask of them.
+//! State: the machine, its CPUs, tasks and groups, and the questions one can ask of them.
 
 pub(crate) mod bandwidth;
 pub(crate) mod before;

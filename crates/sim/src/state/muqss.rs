@@ -1,36 +1,37 @@
-//! What MuQSS keeps of the machine and of each CPU (`kernel/class/muqss.rs` has what it does, and the settings).
+//! State of MuQSS in the machine and on each CPU (`kernel/class/muqss.rs` has what it does, and the
+//! settings).
 
 use risetime_kernel::muqss::{LoadAvg, SkipList, Tunables};
 use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
 
-/// As the settings say.
+/// Settings of MuQSS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Muqss {
     pub(crate) tunables: Tunables,
-    /// For how long a look for the next task holds its runqueue's lock.
+    /// Time for which a look for the next task holds its runqueue's lock.
     pub(crate) holds_lock: Span,
 }
 
 /// What a CPU keeps for it.
 pub(crate) struct MuqssRq {
-    /// Who waits.
+    /// Tasks that wait.
     pub(crate) queue: SkipList,
-    /// Who runs; in no queue.
+    /// Task that runs; in no queue.
     pub(crate) curr: Option<TaskId>,
-    /// Up to when what `curr` ran is accounted, in niffies.
+    /// Time up to which what `curr` ran is accounted, in niffies.
     pub(crate) last_ran: u64,
     pub(crate) load: LoadAvg,
-    /// When `hrexpiry_timer` expires, in the CPU's clock.
+    /// Time at which `hrexpiry_timer` expires, in the CPU's clock.
     pub(crate) expires: Option<Instant>,
-    /// Until then a trylock gives up.
+    /// Time until which a trylock gives up.
     pub(crate) locked_until: Instant,
-    /// It looks for who is to run, and takes whom it finds.
+    /// True while the CPU looks for the next task, and takes the one it finds.
     pub(crate) looks: bool,
     /// `rq_order`: all CPUs, this one first, the nearest next.
     pub(crate) order: Vec<CpuId>,
 }
 
-/// How far two CPUs are apart (`cpu_locality`).
+/// Distance of two CPUs (`cpu_locality`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Locality {
     Same,
@@ -46,7 +47,7 @@ impl MuqssRq {
         self.queue.entries() + usize::from(self.curr.is_some())
     }
 
-    /// What cpufreq knows of it: its load, as a share of the CPU.
+    /// The util that cpufreq knows of the CPU: its load, as a share of the CPU.
     pub(crate) fn util(&self, capacity: Capacity) -> Util {
         Util(self.load.util() * capacity.0 / 1024)
     }

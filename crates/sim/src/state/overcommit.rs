@@ -8,7 +8,7 @@ use risetime_model::workload::{Attr, Policy};
 
 pub(crate) const PARAMS: &[Param] = &[Param {
     name: SHARE,
-    doc: "how much of a CPU those below SCHED_OVERCOMMIT have at least where they want it (unset: 6)",
+    doc: "least share of a CPU that the classes below SCHED_OVERCOMMIT have where they want it (unset: 6)",
     unit: "%",
     range: Range::Int(1, 50),
     default: Default::Unset,
@@ -16,19 +16,20 @@ pub(crate) const PARAMS: &[Param] = &[Param {
 }];
 
 const SHARE: &str = "sched_overcommit_fair_percent";
-/// One more than what the fair class's deadline server gives, so that this has no reason to.
+/// Share by default, in %: one more than what the fair class's deadline server gives, so that this
+/// server has no reason to run.
 const SHARE_PERCENT: i64 = 6;
 
 /// SCHED_OVERCOMMIT on one CPU.
 pub(crate) struct OvercommitRq {
     pub(crate) class: Overcommit,
-    /// Who runs below the class does so in the turn of those below.
+    /// True while the task that runs below the class does so in the turn of the classes below.
     pub(crate) served: bool,
-    /// Up to when it is settled, in the CPU's clock …
+    /// Time up to which it is settled, in the CPU's clock …
     pub(crate) settled: Instant,
     /// … and in the task clock.
     pub(crate) settled_task: u64,
-    /// When its timer expires, in the CPU's clock.
+    /// Time at which its timer expires, in the CPU's clock.
     pub(crate) expires: Option<Instant>,
 }
 

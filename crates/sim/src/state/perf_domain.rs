@@ -9,12 +9,12 @@ use risetime_kernel::units::{Capacity, KHz, Util};
 #[derive(Clone, Debug)]
 pub(crate) struct PerfDomain {
     pub(crate) states: Vec<EmPerfState>,
-    /// From 6.9: the cost of the state that serves each util (`em_pd_get_efficient_state`), up to the capacity of its
-    /// CPUs.
+    /// Cost of the state that serves each util, from 6.9 (`em_pd_get_efficient_state`), up to the
+    /// capacity of its CPUs.
     pub(crate) cost: Vec<u64>,
     /// Some of its states are inefficient, and cpufreq skips them.
     pub(crate) skips: bool,
-    /// Its costs are no powers (`EM_PERF_DOMAIN_ARTIFICIAL`).
+    /// True if costs are no powers (`EM_PERF_DOMAIN_ARTIFICIAL`).
     pub(crate) artificial: bool,
     /// The pair that the estimate takes to belong together.
     pub(crate) capacity: Capacity,
@@ -34,7 +34,7 @@ impl PerfDomain {
         }
     }
 
-    /// With the cost of each util written down.
+    /// Returns the domain with the cost of each util written down.
     pub(crate) fn tabulated(mut self, rev: KernelRev) -> PerfDomain {
         self.cost.clear();
         if rev >= KernelRev::V6_9 && !self.states.is_empty() {
@@ -46,33 +46,33 @@ impl PerfDomain {
     }
 }
 
-/// Which frequency a domain's capacity belongs to, and what it is good for at the others.
+/// Scale of a domain: the frequency that its capacity belongs to, and the capacity at the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
     /// The capacity of its CPUs at the highest OPP that is no boost: what they are, whatever the scheduler thinks.
     pub(crate) capacity: Capacity,
-    /// That OPP's frequency.
+    /// Frequency of that OPP.
     pub(crate) nominal: KHz,
     /// `policy->cpuinfo.max_freq`.
     pub(crate) cpuinfo_max: KHz,
     /// `arch_scale_freq_ref`; before 6.8 `cpuinfo.max_freq`.
     pub(crate) freq_ref: KHz,
-    /// The same before anybody limited it for good.
+    /// `freq_ref` before it was limited for good.
     pub(crate) freq_ref_at_first: KHz,
     /// Capacity of each OPP, by frequency, where the scheduler keeps it (`opp_capacity`).
     pub(crate) of_opp: Vec<(KHz, Capacity)>,
 }
 
 impl Scale {
-    /// What is left of `capacity`, which belongs to `freq_ref`, up to `max`: what a limit takes. Rounding: see
-    /// [`cpufreq_update_pressure`](risetime_kernel::opp::cpufreq_update_pressure).
+    /// The capacity that a limit of `max` takes of `capacity`, which belongs to `freq_ref`.
+    /// Rounding: see [`cpufreq_update_pressure`](risetime_kernel::opp::cpufreq_update_pressure).
     pub(crate) fn pressure(&self, capacity: Capacity, max: KHz) -> Capacity {
         match self.kept(max) {
             Some(left) => Capacity(capacity.0.saturating_sub(left.0)),
             None => risetime_kernel::opp::cpufreq_update_pressure(capacity, max, self.freq_ref),
         }
     }
-    /// That of the frequency that the capacity belongs to.
+    /// The capacity kept for the frequency that the capacity belongs to.
     pub(crate) fn kept_at_ref(&self) -> Capacity {
         self.kept(self.freq_ref).unwrap_or(self.capacity)
     }

@@ -21,14 +21,14 @@ use risetime_kernel::units::Util;
 /// What a CPU makes schedutil ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// With headroom, before the limits.
+    /// Util with headroom, before the limits.
     pub(crate) wanted: Util,
     pub(crate) perf: Util,
     pub(crate) min: Util,
 }
 
-/// No clamps, caps, interrupts or series switch, and 6.12 or newer. Hooks may come later
-/// ([`Machine::is_plain`]).
+/// Whether the short way is open: no clamps, caps, interrupts or series switch, and 6.12 or newer.
+/// Hooks may come later ([`Machine::is_plain`]).
 pub(crate) fn is_plain(m: &Machine) -> bool {
     m.rev >= KernelRev::V6_12
         && !m.classes.uclamp_used
@@ -71,13 +71,15 @@ impl Cpu {
         Util(self.dl.running_bw.wrapping_mul(1024) >> 20)
     }
 
-    /// What goes into [`Cpu::plain_needs`] may be another from now on: whoever keeps them asks again.
+    /// Notes that what goes into [`Cpu::plain_needs`] may be another from now on: code that keeps
+    /// them asks again.
     #[inline]
     pub(crate) fn needs_changed(&mut self) {
         self.needs_gen = self.needs_gen.wrapping_add(1);
     }
 
-    /// What that use of the fair class makes schedutil ask for; `max`: no more than this.
+    /// The needs that this util of the fair class makes schedutil ask for; `max`: no more than
+    /// this.
     #[inline]
     pub(crate) fn plain_needs(&self, cfs: Util, max: Util) -> Needs {
         let util = self.plain_util(cfs);

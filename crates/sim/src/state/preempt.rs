@@ -1,4 +1,4 @@
-//! Who should reschedule, and how a CPU hears of it (`kernel/preempt.rs`).
+//! State of which CPUs should reschedule, and how they learn of it (`kernel/preempt.rs`).
 
 use crate::state::cpuset::CpuSet;
 use risetime_kernel::units::CpuId;

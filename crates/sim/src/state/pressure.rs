@@ -5,7 +5,8 @@ use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span, Util};
 use risetime_trace::Limit;
 
-/// Who caps a policy's frequency, from those who change their mind often to those who seldom do.
+/// The party that caps a policy's frequency, from those that change their mind often to those that
+/// seldom do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Input {
     /// The hardware itself, whatever it is asked for.
@@ -21,34 +22,35 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// What a trace calls it.
+    /// The name of the input in a trace.
     pub(crate) fn limit(self) -> Limit {
         Limit::ALL[self as usize]
     }
 }
 
-/// How the scheduler hears of a cap.
+/// Interface by which the scheduler hears of a cap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interface {
-    /// Not at all.
+    /// The scheduler does not hear of it.
     None,
-    /// At once (`cpufreq_get_pressure`).
+    /// The scheduler hears of it at once (`cpufreq_get_pressure`).
     Instant,
-    /// As an average that follows it (`hw_load_avg`; before 6.10, where it is called thermal, EAS knows at once).
+    /// The scheduler hears of an average that follows it (`hw_load_avg`; before 6.10, where it is
+    /// called thermal, EAS knows at once).
     Average,
-    /// As another capacity of the CPU, once it has held for some time.
+    /// The CPU has another capacity, once the cap has held for some time.
     Permanent,
 }
 
-/// What one of them allows.
+/// A cap: what one input allows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cap {
-    /// At this moment; the highest number: everything.
+    /// Frequency that is allowed at this moment; the highest number: any.
     pub(crate) khz: KHz,
-    /// As the trace has it: the OPP that is left.
+    /// Frequency as the trace has it: the OPP that is left.
     pub(crate) told: Option<KHz>,
     pub(crate) interface: Interface,
-    /// When that changes.
+    /// Plan of when that changes.
     pub(crate) plan: Option<CapPlan>,
 }
 
@@ -58,25 +60,25 @@ pub(crate) struct CapPlan {
     pub(crate) khz: KHz,
     /// While it is gone.
     pub(crate) otherwise: KHz,
-    /// When it is gone for good.
+    /// Time at which the cap is gone for good.
     pub(crate) until: Option<Instant>,
-    /// It comes each such time, for a part of it; 0: it stays.
+    /// Period after which the cap comes again, for a part of it; 0: it stays.
     pub(crate) period: Span,
     pub(crate) on: Span,
     /// Or with heat: it comes at the first of these temperatures, and goes below the second, in m°C.
     pub(crate) heat: Option<(i64, i64)>,
 }
 
-/// Those of a policy (`freq_constraints`, and the hardware beside them).
+/// The caps of a policy (`freq_constraints`, and the hardware beside them).
 #[derive(Clone, Debug)]
 pub(crate) struct Caps {
-    /// By [`Input`].
+    /// Caps by [`Input`].
     all: [Cap; 5],
     /// `scaling_min_freq`.
     pub(crate) min: KHz,
-    /// How often those with a permanent interface have changed.
+    /// Number of times that caps with a permanent interface have changed.
     pub(crate) permanent_gen: u32,
-    /// How long they have to hold.
+    /// Time for which such caps have to hold.
     pub(crate) permanent_after: Span,
 }
 
@@ -97,7 +99,7 @@ impl Caps {
     pub(crate) fn of_mut(&mut self, input: Input) -> &mut Cap {
         &mut self.all[input as usize]
     }
-    /// What cpufreq keeps to: the lowest of all but the hardware's.
+    /// The cap that cpufreq keeps to, the lowest of all but the hardware's.
     pub(crate) fn max(&self) -> KHz {
         self.all[1..].iter().map(|c| c.khz).min().unwrap_or(UNCAPPED)
     }
@@ -120,10 +122,10 @@ impl Caps {
 /// What a CPU keeps of all this; most have none.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuPressure {
-    /// Its interrupt: how often, for how long.
+    /// Period of the CPU's interrupt, and the time that it takes.
     pub(crate) period: Span,
     pub(crate) handler: Span,
-    /// Its handler has the CPU.
+    /// True while the interrupt's handler has the CPU.
     pub(crate) in_irq: bool,
     /// `irq_time_read() - rq->prev_irq_time`: what the task clock has not been told of yet.
     pub(crate) irq_time: Span,
@@ -148,11 +150,12 @@ impl CpuPressure {
     pub(crate) fn hw_load_avg(&self) -> u64 {
         self.hw_avg.load_avg
     }
-    /// Its part of `others_have_blocked`.
+    /// Whether pressure averages are left to decay, as part of `others_have_blocked`.
     pub(crate) fn is_left(&self) -> bool {
         self.irq_avg.util_avg != Util(0) || self.hw_avg.load_avg != 0
     }
-    /// Interrupt time within `delta`, which the task clock is told of now; the rest comes later.
+    /// Takes the interrupt time within `delta`, which the task clock is told of now; the rest comes
+    /// later.
     pub(crate) fn take_irq_time(&mut self, delta: Span) -> Span {
         let irq = self.irq_time.min(delta);
         self.irq_time.0 -= irq.0;

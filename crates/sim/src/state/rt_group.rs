@@ -32,7 +32,7 @@ pub(crate) struct Promised {
 }
 
 impl Promised {
-    /// Of each CPU, 2²⁰ = all of it.
+    /// The bandwidth of each CPU, 2²⁰ = all of it.
     pub(crate) fn bw(self) -> u64 {
         to_ratio(self.period, self.runtime)
     }
@@ -45,7 +45,8 @@ pub(crate) struct RtGroupRq {
     /// `dl_server_active`.
     pub(crate) active: bool,
     pub(crate) queue: RtQueue,
-    /// Its tasks are pushed once the CPU has switched, as its server has just been throttled.
+    /// True if the group's tasks are pushed once the CPU has switched, as its server has just been
+    /// throttled.
     pub(crate) pushes: bool,
 }
 
@@ -72,7 +73,7 @@ impl RtGroupRq {
 pub(crate) struct RtGroupRqs(Vec<RtGroupRq>);
 
 impl RtGroupRqs {
-    /// With servers that have so much of each period.
+    /// Queues with servers that have so much of each period.
     pub(crate) fn new(all: impl Iterator<Item = (GroupId, Promised)>) -> RtGroupRqs {
         RtGroupRqs(all.map(|(g, p)| RtGroupRq::new(g, p.runtime, p.period)).collect())
     }
@@ -94,7 +95,7 @@ impl RtGroupRqs {
     pub(crate) fn nr_served(&self) -> usize {
         self.0.iter().filter(|g| !g.server.throttled).map(|g| g.queue.len()).sum()
     }
-    /// What the servers have of the CPU, 2²⁰ = all.
+    /// The bandwidth that the servers have of the CPU, 2²⁰ = all.
     pub(crate) fn bw(&self) -> u64 {
         self.0.iter().map(|g| g.server.bw).sum()
     }

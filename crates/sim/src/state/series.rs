@@ -1,4 +1,5 @@
-//! What of the response-time series is on, and what a CPU keeps for it (`kernel/series.rs` has the settings).
+//! Switches of the response-time series, and what a CPU keeps for them (`kernel/series.rs` has the
+//! settings).
 
 use crate::state::effects::Effects;
 use crate::state::machine::Machine;
@@ -10,24 +11,24 @@ use risetime_kernel::response_time::sugov_apply_response_time;
 use risetime_kernel::schedutil::map_util_perf;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 
-/// How much headroom there is (`dvfs_headroom`).
+/// Headroom (`dvfs_headroom`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     /// A quarter.
     Mainline,
-    /// That share of util.
+    /// Headroom of so many percent of util.
     Percent(u64),
     /// What util grows until the next change of frequency.
     UpdateDelay,
 }
 
-/// Which switches are on.
+/// Switches that are on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Series {
     pub(crate) room: Room,
     pub(crate) util_est_running: bool,
     pub(crate) util_est_periodic: bool,
-    /// That of tasks that gave no hint; `None`: no sched-qos, nobody's hints count.
+    /// Multiplier of tasks that gave no hint; `None`: no sched-qos, hints do not count.
     pub(crate) rampup_multiplier: Option<u32>,
     pub(crate) util_est_off_at_0: bool,
     pub(crate) waiting_avg: bool,
@@ -43,12 +44,12 @@ pub(crate) struct Series {
     pub(crate) eas_margin: u64,
 }
 
-/// From where on nothing fits (`fits_capacity`).
+/// Limit from which on nothing fits (`fits_capacity`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     /// `rq->fits_capacity_threshold`.
     Threshold(Util),
-    /// That share of what the CPU has to give.
+    /// A limit of so many percent of what the CPU has to give.
     Percent(u64),
 }
 
@@ -80,8 +81,9 @@ impl Series {
             && self.runnable_boost
     }
 
-    /// Util with its room where that is a share of it, as before 6.8: for the energy estimate, and for the
-    /// most that a CPU can ask for. The series, which is of later kernels, leaves mainline's there.
+    /// Adds headroom to util where that is a share of it, as before 6.8: for the energy estimate,
+    /// and for the most that a CPU can ask for. The series, which is of later kernels, leaves
+    /// mainline's there.
     pub(crate) fn room_pre_6_8(&self, util: Util) -> Util {
         match self.room {
             Room::Percent(percent) => map_util_perf_percent(util, percent),
@@ -113,9 +115,9 @@ impl CpuSeries {
 }
 
 impl Machine {
-    /// What `cpu` should be able to do for `util`: response time and headroom applied, the clamps
-    /// not yet (the first half of `sugov_effective_cpu_perf`). `effects`: where the kernel comes here,
-    /// too, so that `util` is from now on what later ones are compared with.
+    /// The util that `cpu` should be able to serve for `util`: response time and headroom applied,
+    /// the clamps not yet (the first half of `sugov_effective_cpu_perf`). `effects`: where the
+    /// kernel comes here, too, so that `util` is from now on what later ones are compared with.
     #[inline]
     pub(crate) fn dvfs_util(
         &self,
@@ -179,8 +181,8 @@ impl Machine {
         queued.fold(Util(0), |sum, (task, _)| sum + self.task(task).waiting.value())
     }
 
-    /// What UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is off, or no
-    /// fair task runs.
+    /// The util that UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is
+    /// off, or no fair task runs.
     pub(crate) fn util_est_faster(&self, cpu: CpuId) -> Option<Util> {
         if !self.series.util_est_faster {
             return None;

@@ -13,7 +13,7 @@
 //!
 //! `tests/short_ways.rs` runs generated experiments both ways, and sees to it that each is taken thousands of times.
 
-/// One of them.
+/// A short way: code that gives the same events with less work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ShortWay {
     Plain,
@@ -36,7 +36,7 @@ pub(crate) const SHORT_WAYS: [ShortWay; 7] = [
     ShortWay::Unheard,
 ];
 
-/// It is taken: counted where tests run.
+/// Counts that a short way is taken, where tests run.
 #[inline(always)]
 pub(crate) fn take(way: ShortWay) {
     #[cfg(test)]
@@ -45,7 +45,8 @@ pub(crate) fn take(way: ShortWay) {
     let _ = way;
 }
 
-/// How often each was taken in this thread, and mistakes that once were in one of them.
+/// Counts of how often each way was taken in this thread, and mistakes that once were in one of
+/// them.
 #[cfg(test)]
 pub(crate) mod counted {
     use super::SHORT_WAYS;

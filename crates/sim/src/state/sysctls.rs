@@ -4,7 +4,7 @@
 use risetime_kernel::rt::RtBandwidth;
 use risetime_kernel::units::Span;
 
-/// As they were resolved.
+/// Sysctls as they were resolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sysctls {
     pub(crate) rt: RtBandwidth,
@@ -14,7 +14,8 @@ pub(crate) struct Sysctls {
     pub(crate) cfs_slice: Span,
     /// `sysctl_sched_migration_cost`: a task that ran so recently is cache-hot; `None`: every one is.
     pub(crate) migration_cost: Option<Span>,
-    /// Who has used up its runtime is a normal task ([`crate::kernel::class::demotion`]).
+    /// True if a task that has used up its runtime becomes a normal task
+    /// ([`crate::kernel::class::demotion`]).
     pub(crate) demotion: bool,
     /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
     pub(crate) nr_migrate: usize,

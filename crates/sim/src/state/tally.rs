@@ -80,11 +80,11 @@ impl Share {
 /// The shares of all CPUs and the sums of all groups.
 pub(crate) struct Tally {
     shares: Vec<Share>,
-    /// By [`SchedGroup::slot`].
+    /// Sums by [`SchedGroup::slot`].
     sums: Vec<Share>,
-    /// Of each CPU, the groups that it is in.
+    /// Groups that each CPU is in.
     groups: Vec<Vec<u32>>,
-    /// Whose share may be old.
+    /// CPUs whose share may be old.
     stale: CpuSet,
 }
 
@@ -96,7 +96,7 @@ impl Tally {
         m.plain && alike && fair_only && !m.groups.on()
     }
 
-    /// For the domains as they are now, all of it still to be counted.
+    /// A tally for the domains as they are now, all of it still to be counted.
     pub(crate) fn new(m: &Machine) -> Tally {
         let mut groups: Vec<Vec<u32>> = vec![Vec::new(); m.cpus.len()];
         let mut slots = 0;
@@ -129,7 +129,7 @@ impl Tally {
         sum
     }
 
-    /// Before a look at these CPUs: what their groups come to is brought up to now.
+    /// Brings the sums of these CPUs' groups up to now, before a look at them.
     #[inline(never)]
     pub(crate) fn refresh(&mut self, cpus: &[Cpu], span: &CpuSet, rev: KernelRev) {
         for cpu in self.stale.and(span).iter() {
@@ -154,8 +154,8 @@ impl Machine {
         }
     }
 
-    /// What a group comes to; of CPUs that are not `among` those, its capacity alone. `None`: they have to be
-    /// asked one by one.
+    /// The sums of a group; of CPUs that are not `among` those, the capacity alone. `None`: the
+    /// CPUs have to be asked one by one.
     #[inline]
     pub(crate) fn tallied(&self, group: &SchedGroup, among: Option<&CpuSet>) -> Option<Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;

@@ -11,10 +11,10 @@ use risetime_trace::{CpuPowers, Event};
 /// All of it; machines without thermal zones have none.
 pub(crate) struct Thermal {
     pub(crate) zones: Vec<Zone>,
-    /// By domain: as a cooling device.
+    /// Cooling devices by domain.
     pub(crate) devices: Vec<Device>,
     pub(crate) heaters: Heaters,
-    /// Up to when temperatures are known.
+    /// Time up to which temperatures are known.
     pub(crate) known: Instant,
     /// Zones that exchange heat, and the resistance between, in mK/W.
     pub(crate) couplings: Vec<(usize, usize, u64)>,
@@ -35,7 +35,7 @@ pub(crate) struct Zone {
     pub(crate) trips: Vec<Trip>,
     /// The domains that it cools.
     pub(crate) cools: Vec<usize>,
-    /// By trip, then by domain in `cools`.
+    /// Instances by trip, then by domain in `cools`.
     pub(crate) instances: Vec<Vec<Instance>>,
     /// `power_allocator`; else `step_wise`.
     pub(crate) allocator: Option<(Constants, Pid)>,
@@ -50,11 +50,11 @@ pub(crate) struct Device {
 /// What the CPUs give off.
 pub(crate) struct Heaters {
     pub(crate) powers: CpuPowers,
-    /// By CPU: the zone that it heats.
+    /// Zone that each CPU heats.
     pub(crate) heats: Vec<Option<usize>>,
-    /// By CPU: up to when its power is in `heat_fj`.
+    /// Time up to which each CPU's power is in `heat_fj`.
     pub(crate) since: Vec<Instant>,
-    /// By zone: heat since temperatures were last known, in fJ (µW · ns).
+    /// Heat of each zone since temperatures were last known, in fJ (µW · ns).
     pub(crate) heat_fj: Vec<u128>,
 }
 

@@ -2,8 +2,8 @@
 
 use risetime_kernel::units::{Instant, TaskId};
 
-/// When timers of a CPU expire and whose they are, the first one last: that one leaves first. Of equal times the order is
-/// that of their owners.
+/// Expiry times of a CPU's timers and their owners, the first one last: that one leaves first. Of
+/// equal times the order is that of their owners.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers<T>(Vec<(Instant, T)>);
 
@@ -19,26 +19,26 @@ impl<T: Copy + Ord> Timers<T> {
     pub(crate) fn first(&self) -> Option<(Instant, T)> {
         self.0.last().copied()
     }
-    /// All of them, the first to expire first.
+    /// Iterates over all timers, the first to expire first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Instant, T)> + '_ {
         self.0.iter().rev().copied()
     }
-    /// One more, if it is not there already.
+    /// Adds a timer, if it is not there already.
     pub(crate) fn insert(&mut self, timer: (Instant, T)) {
         let at = self.0.partition_point(|other| *other > timer);
         if self.0.get(at) != Some(&timer) {
             self.0.insert(at, timer);
         }
     }
-    /// That of `owner` at `at`.
+    /// Removes the timer of `owner` at `at`.
     pub(crate) fn remove_at(&mut self, at: Instant, owner: T) {
         self.drop_where(|timer| *timer == (at, owner));
     }
-    /// That of `owner`, which has one at most: most often the first.
+    /// Removes the timer of `owner`, which has one at most: most often the first.
     pub(crate) fn remove(&mut self, owner: T) {
         self.drop_where(|(_, t)| *t == owner);
     }
-    /// Those of `owner` that were due by `now`.
+    /// Removes the timers of `owner` that were due by `now`.
     pub(crate) fn expire(&mut self, owner: T, now: Instant) {
         for i in (0..self.0.len()).rev() {
             match self.0[i] {
@@ -54,7 +54,7 @@ impl<T: Copy + Ord> Timers<T> {
             self.0.remove(at);
         }
     }
-    /// All of them, none are left.
+    /// Takes all timers; none are left.
     pub(crate) fn take(&mut self) -> Timers<T> {
         std::mem::take(self)
     }
@@ -68,11 +68,12 @@ impl<T> IntoIterator for Timers<T> {
     }
 }
 
-/// Whom a task (or a CPU's idle task: its interrupts) wakes, and how often another than last time.
+/// Wakees of a task (or of a CPU's idle task: its interrupts), and how often another one than last
+/// time was woken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wakees {
     pub(crate) last: Option<TaskId>,
     pub(crate) flips: u32,
-    /// In jiffies.
+    /// Time of the last decay, in jiffies.
     pub(crate) decayed_at: u64,
 }

@@ -55,7 +55,7 @@ pub(crate) struct Shape {
     /// See [`sd`].
     pub(crate) flags: u32,
     pub(crate) imbalance_pct: u64,
-    /// How often hot tasks are left alone.
+    /// Number of times that hot tasks are left alone.
     pub(crate) cache_nice_tries: u32,
     /// Tasks by which nodes may differ.
     pub(crate) imb_numa_nr: u32,
@@ -74,7 +74,7 @@ pub(crate) struct SchedGroup {
     pub(crate) flags: u32,
     /// Index of what is shared about it ([`RootDomain::group_imbalance`](crate::state::machine::RootDomain)).
     pub(crate) id: usize,
-    /// Its own number among the groups of all domains ([`crate::state::tally`]).
+    /// Number of the group among the groups of all domains ([`crate::state::tally`]).
     pub(crate) slot: usize,
 }
 
@@ -90,9 +90,9 @@ pub(crate) struct SchedDomain {
     pub(crate) shape: Arc<Shape>,
     /// Index of the CPU's own group.
     pub(crate) local: usize,
-    /// In jiffies.
+    /// Time of the last balance, in jiffies.
     pub(crate) last_balance: u64,
-    /// In ms.
+    /// Interval of balancing, in ms.
     pub(crate) balance_interval: u64,
     pub(crate) nr_balance_failed: u32,
     pub(crate) newidle: NewidleStats,
@@ -116,7 +116,7 @@ impl SchedDomain {
     pub(crate) fn local(&self) -> &SchedGroup {
         &self.shape.groups[self.local]
     }
-    /// All groups, the own one first.
+    /// Iterates over all groups, the own one first.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &SchedGroup> {
         let (before, from) = self.shape.groups.split_at(self.local);
         from.iter().chain(before)
@@ -128,11 +128,11 @@ impl SchedDomain {
 #[derive(Debug)]
 pub(crate) struct SdShared {
     pub(crate) has_idle_cores: bool,
-    /// How many CPUs a search looks at (SIS_UTIL).
+    /// Number of CPUs that a search looks at (SIS_UTIL).
     pub(crate) nr_idle_scan: u32,
 }
 
-/// Where a CPU stands (`sd_llc`, `sd_llc_id`, `sd_asym_cpucapacity`, …).
+/// Place of a CPU in its domains (`sd_llc`, `sd_llc_id`, `sd_asym_cpucapacity`, …).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     /// Level of the highest domain that shares a cache.
@@ -178,7 +178,7 @@ impl Machine {
 
 /// The domains of all CPUs.
 pub(crate) struct SchedDomains {
-    /// Of each CPU, smallest first; none for an offline CPU.
+    /// Domains of each CPU, smallest first; none for an offline CPU.
     pub(crate) of: Vec<Vec<SchedDomain>>,
     pub(crate) places: Vec<Place>,
     pub(crate) shared: Vec<SdShared>,

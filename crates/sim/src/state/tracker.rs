@@ -12,57 +12,57 @@ use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
 pub enum Heard {
     /// A fair task is queued; `new`: for the first time.
     Enqueue {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// It has just been created.
+        /// True if the task has just been created.
         new: bool,
     },
     /// A fair task leaves its queue.
     Dequeue {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// It falls asleep or exits; else it goes elsewhere.
+        /// True if the task falls asleep or exits; else it goes elsewhere.
         sleeps: bool,
     },
     /// A fair task is about to wake, and to be placed.
     Wakeup {
-        /// Where it slept.
+        /// CPU where the task slept.
         cpu: CpuId,
-        /// Which.
+        /// The task.
         task: TaskId,
     },
     /// The tick of a CPU.
     Tick {
-        /// Whose.
+        /// The CPU.
         cpu: CpuId,
-        /// Who runs; `None`: the idle task.
+        /// The task that runs; `None`: the idle task.
         task: Option<TaskId>,
     },
     /// A CPU goes from one task to another; `None`: the idle task.
     Switch {
-        /// Which CPU.
+        /// The CPU.
         cpu: CpuId,
-        /// Who had it.
+        /// The task that had the CPU.
         prev: Option<TaskId>,
-        /// Who has it.
+        /// The task that has the CPU.
         next: Option<TaskId>,
     },
     /// A task changes its CPU, asleep or not.
     Migrate {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// From where.
+        /// CPU that the task leaves.
         from: CpuId,
-        /// To where.
+        /// CPU that the task goes to.
         to: CpuId,
     },
     /// A CPU's frequency is another, as the kernel believes.
     Frequency {
-        /// Which CPU.
+        /// The CPU.
         cpu: CpuId,
         /// The new one.
         freq: KHz,
@@ -74,7 +74,7 @@ pub enum Heard {
 /// A load tracker of a machine. Util is of 1024, the biggest CPU at its highest frequency; asked for at any time, it is
 /// as of what was heard last.
 pub trait Tracker {
-    /// Something has happened. A question asked afterwards is answered as of `now`.
+    /// Takes in that something has happened. A question asked afterwards is answered as of `now`.
     fn hears(&mut self, now: Instant, heard: Heard);
     /// `task_util`: how much a task has needed.
     fn task_util(&self, task: TaskId) -> Util;
@@ -82,7 +82,7 @@ pub trait Tracker {
     fn task_util_est(&self, task: TaskId) -> Util;
     /// `cpu_util`: what the fair tasks of a CPU need.
     fn cpu_util(&self, cpu: CpuId) -> Util;
-    /// The same where a frequency is chosen.
+    /// The util of `cpu` where a frequency is chosen.
     fn cpu_util_freq(&self, cpu: CpuId) -> Util {
         self.cpu_util(cpu)
     }

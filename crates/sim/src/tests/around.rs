@@ -1,4 +1,5 @@
-//! What is around the tasks: interrupts, limits on the frequency, hardware that slows down.
+//! Tests of what is around the tasks: interrupts, limits on the frequency, hardware that slows
+//! down.
 
 use super::{Bytes, experiment};
 use crate::{Counterfactual, setup};
@@ -25,7 +26,7 @@ fn run(platform: &str, tasks: &str, policy: &str, set: &[(&str, i64)], ms: u64) 
     After { log: sink.0, m }
 }
 
-/// When (in ns) lines of the log that hold this came.
+/// Lists the times (in ns) of the log's lines that hold `what`.
 fn at(log: &str, what: &str) -> Vec<u64> {
     let time = |l: &str| l.split(' ').next().and_then(|ns| ns.parse().ok());
     log.lines().filter(|l| l.contains(what)).filter_map(time).collect()
@@ -35,7 +36,7 @@ const FULL: &str = "linux-7.2+governor=performance";
 const BUSY: &str = r#""busy": {"cpus": [7], "loop": -1, "run": 1000000}"#;
 const ONCE: &str = r#""once": {"cpus": [7], "loop": 1, "run": 100000}"#;
 
-/// When the task `ONCE` is done.
+/// The time at which the task `ONCE` is done, in ns.
 fn done(policy: &str, set: &[(&str, i64)]) -> u64 {
     at(&run("m1", ONCE, policy, set, 2000).log, "Exited")[0]
 }

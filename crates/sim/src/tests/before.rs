@@ -14,8 +14,9 @@ use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Memory};
 
-/// Each of them; after the first three a runqueue's sums are no longer those of its tasks: entities lose time each by
-/// itself, are scaled by the speed at their own updates, or leave without a word.
+/// Lists the settings of former load tracking. After the first three a runqueue's sums are no
+/// longer those of its tasks: entities lose time each by itself, are scaled by the speed at their
+/// own updates, or leave without a word.
 fn former() -> [(&'static str, Value); 7] {
     let name = |name: &str| Value::Name(name.into());
     [

@@ -10,7 +10,8 @@ use risetime_trace::{Event, Header, TraceSink, Why};
 
 const OFF: &str = "sched_cache=0";
 
-/// How long CPUs of each cache, of four CPUs, had a task in the second half of the run, and who was moved why.
+/// Log of how long CPUs of each cache, of four CPUs, had a task in the second half of the run, and
+/// who was moved why.
 #[derive(Default)]
 struct Log {
     half: u64,
@@ -42,7 +43,7 @@ impl TraceSink for Log {
     }
 }
 
-/// Two caches of four CPUs alike.
+/// A platform of two caches of four CPUs alike.
 fn two_caches() -> Platform {
     platform("0-7", r#"llc = { cpus = "0-7", each = 4 }"#)
 }

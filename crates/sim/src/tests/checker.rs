@@ -14,8 +14,9 @@ use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 
-/// How far, in ns, the end of a step may be off because speeds are whole numbers; instants are
-/// too, which is up to 1 ns more, of the slowest CPU's time, for each step since the task slept.
+/// Error, in ns, by which the end of a step may be off because speeds are whole numbers; instants
+/// are too, which is up to 1 ns more, of the slowest CPU's time, for each step since the task
+/// slept.
 const ROUNDING_NS: f64 = 20.0;
 /// Settings under which tasks get less done than their time on a CPU and its frequency say, or wake late.
 const STEALS: [&str; 9] = [
@@ -51,7 +52,7 @@ struct Task {
     waits_since: u64,
     allowed: Vec<CpuId>,
     program: Option<Follower>,
-    /// Until when its running time is booked.
+    /// Time until which the task's running time is booked.
     since: u64,
 }
 
@@ -79,7 +80,7 @@ pub(super) struct Checker {
     gone: Vec<CpuId>,
     went: Vec<CpuId>,
     pub(super) wrong: Vec<String>,
-    /// So that a test can see that something happened at all.
+    /// Number of switches, so that a test can see that something happened at all.
     pub(super) switches: u64,
 }
 
@@ -155,7 +156,7 @@ impl Checker {
         }
     }
 
-    /// What must hold between two instants.
+    /// Checks what must hold between two instants.
     fn settled(&mut self) {
         for i in 0..self.cpus.len() {
             let (cpu, c) = (CpuId(i as u32), &self.cpus[i]);
@@ -201,15 +202,16 @@ impl Checker {
         }
     }
 
-    /// Affinity names the CPU, or has been given up because every CPU that it names went offline; and
-    /// the CPU is online.
+    /// Whether the affinity names the CPU, or has been given up because every CPU that it names
+    /// went offline; and the CPU is online.
     fn may_run(&mut self, task: TaskId, cpu: CpuId) -> bool {
         let t = &self.tasks[task.index()];
         let named = t.allowed.contains(&cpu) || t.allowed.iter().all(|c| self.went.contains(c));
         named && !self.gone.contains(&cpu)
     }
 
-    /// Its stopper has been woken, and what that takes is not over: until then whoever gave up the CPU is still there.
+    /// Whether the stopper has been woken, and what that takes is not over: until then the task
+    /// that gave up the CPU is still there.
     fn is_being_moved(&self, cpu: CpuId) -> bool {
         self.stolen
             && self.tasks.iter().any(|t| {
@@ -403,9 +405,9 @@ struct Follower {
     began: Option<f64>,
     timers: Vec<Option<f64>>,
     todo: Todo,
-    /// When the present step began.
+    /// Time at which the present step began.
     at: f64,
-    /// How long it has run although its program says that it sleeps.
+    /// Time that the task has run although its program says that it sleeps.
     overdue: f64,
     /// Steps begun since it last woke.
     steps: u32,
@@ -446,7 +448,8 @@ impl Follower {
         ROUNDING_NS + f64::from(self.steps) / self.slowest
     }
 
-    /// How late it is to fall asleep or exit at `now`; `None`: it has something to do.
+    /// The time by which the task is late to fall asleep or exit at `now`; `None`: it has something
+    /// to do.
     fn late(&mut self, now: f64) -> Option<f64> {
         // The end of a step and the sleep after it are the same instant.
         self.ran(now, now + 1e-6, 1.0);
@@ -462,15 +465,15 @@ impl Follower {
         }
     }
 
-    /// It was preempted at the very instant at which a step was over: whether it has begun the next
-    /// one is open, and when that counts from.
+    /// Notes that the task was preempted. At the very instant at which a step was over, whether it
+    /// has begun the next one is open, and when that counts from.
     fn preempted(&mut self, now: f64) {
         if (now - self.at).abs() < self.rounding() {
             self.todo = Todo::Unknown;
         }
     }
 
-    /// It ran from `from` to `to` at this speed.
+    /// Notes that the task ran from `from` to `to` at this speed.
     fn ran(&mut self, from: f64, to: f64, speed: f64) {
         let mut now = from;
         self.slowest = self.slowest.min(speed);

@@ -9,11 +9,11 @@ use risetime_model::workload::Policy;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink, Why};
 
-/// When each task had a CPU, and all else that is asked for below.
+/// Turns of each task on a CPU, and all else that is asked for below.
 #[derive(Default)]
 pub(super) struct Runs {
     comms: Vec<String>,
-    /// By CPU: who runs, since when.
+    /// Task that runs on each CPU, and since when.
     now: Vec<Option<(TaskId, u64)>>,
     /// Task, CPU, from, to.
     turns: Vec<(TaskId, CpuId, u64, u64)>,
@@ -69,7 +69,7 @@ impl Runs {
         let index = self.comms.iter().position(|c| c == comm);
         TaskId(index.unwrap_or_else(|| panic!("no {comm} in {:?}", self.comms)) as u32)
     }
-    /// For how long `comm` ran between two times, in ns.
+    /// The time that `comm` ran between two times, in ns.
     pub(super) fn ran(&self, comm: &str, from_ms: u64, to_ms: u64) -> u64 {
         let (task, from, to) = (self.task(comm), from_ms * 1_000_000, to_ms * 1_000_000);
         let of = self.turns.iter().filter(|t| t.0 == task);
@@ -87,16 +87,16 @@ impl Runs {
         }
         turns
     }
-    /// Each change of frequency.
+    /// Lists each change of frequency.
     pub(super) fn freqs(&self) -> &[(u64, CpuId, KHz)] {
         &self.freqs
     }
-    /// When `comm` was created, in ns.
+    /// The time at which `comm` was created, in ns.
     pub(super) fn created(&self, comm: &str) -> u64 {
         let task = self.task(comm);
         self.woke.iter().find(|w| w.0 == task).expect("it is created").1
     }
-    /// From each wakeup of `comm` to its next sleep, in ns.
+    /// Lists the times from each wakeup of `comm` to its next sleep, in ns.
     pub(super) fn responses(&self, comm: &str) -> Vec<u64> {
         let task = self.task(comm);
         let after =
@@ -482,7 +482,7 @@ fn a_pushed_task_stays_for_the_moment() {
     }
 }
 
-/// How often each task moved at each moment.
+/// Numbers of moves of each task at each moment.
 #[derive(Default)]
 struct Moves(std::collections::BTreeMap<(Instant, TaskId), u32>);
 

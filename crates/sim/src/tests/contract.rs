@@ -65,7 +65,7 @@ fn looks() -> impl Strategy<Value = Vec<Look>> {
     )
 }
 
-/// Every answer with its time and domain.
+/// Lists every answer with its time and domain.
 fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRequest>)> {
     let mut sink = ();
     let mut engine =

@@ -89,7 +89,7 @@ impl TraceSink for Log {
     fn end(&mut self, _: Instant) {}
 }
 
-/// When task 0 enters phase `index` for the first time.
+/// Time at which task 0 enters phase `index` for the first time.
 struct Entered(u32, Option<Instant>);
 
 impl TraceSink for Entered {

@@ -1,4 +1,5 @@
-//! What becomes of a task whose runtime is used up, and of the others: throttled, demoted, reclaiming, or held off by the fair server.
+//! Tests of what becomes of a task whose runtime is used up, and of the others: throttled, demoted,
+//! reclaiming, or held off by the fair server.
 
 use super::classes::{Runs, SPIN, cpus, run};
 use super::generate::experiments;
@@ -9,13 +10,13 @@ use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::workload::{Policy, TaskSpec};
 
-/// Up to 6.11 real-time tasks are throttled, then there is the server.
+/// Kernels up to 6.11, which throttle real-time tasks; then there is the server.
 const THROTTLED: [&str; 2] = ["linux-6.1", "linux-6.8"];
 const SERVED: [&str; 2] = ["linux-6.12", "linux-7.2"];
 
 const MS: u64 = 1_000_000;
 
-/// 1.5 s of every 4 s, and a task that always wants to run.
+/// Tasks: one that runs 1.5 s of every 4 s, and one that always wants to run.
 fn burst() -> String {
     format!(
         r#""burst": {{"policy": "SCHED_FIFO", "priority": 10, "loop": -1, "run": 1500000, "timer": {{"ref": "unique", "period": 4000000}}}},
@@ -92,7 +93,7 @@ fn demoted_neither_starves() {
     }
 }
 
-/// 5 ms of every 20, of which it wants 8.
+/// Tasks: a deadline task with 5 ms of every 20, of which it wants 8, and others.
 fn greedy(more: &str, others: usize) -> String {
     format!(
         r#""dl": {{"policy": "SCHED_DEADLINE", "dl-runtime": 5000, "dl-period": 20000{more}, "loop": -1, "run": 8000,
@@ -128,7 +129,8 @@ fn among_many_a_demoted_task_has_its_runtime_and_its_weight_of_the_rest() {
     }
 }
 
-/// "It can take advantage of run time that it builds up to run more than it should later" (D. Bristot de Oliveira): by how much.
+/// Bounds what a task saves up: "It can take advantage of run time that it builds up to run more
+/// than it should later" (D. Bristot de Oliveira).
 #[test]
 fn what_is_saved_up_is_bounded() {
     // It runs a little, sleeps, and then wants the CPU at the worst time: just before its deadline, and on.

@@ -32,7 +32,7 @@ fn periodic(comm: &str, run: u64, runtime: u64, period: u64) -> String {
     )
 }
 
-/// It comes so many µs later.
+/// Delays a task's start by so many µs.
 fn after(task: &str, us: u64) -> String {
     task.replacen('{', &format!(r#"{{"delay": {us}, "#), 1)
 }
@@ -48,7 +48,7 @@ fn prompt_xu4() -> Platform {
     platform
 }
 
-/// On that platform, under schedutil.
+/// Runs the tasks on that platform, under schedutil.
 fn on(tasks: &str, policy: &str, ms: u64) -> Result<Runs, String> {
     let platform = prompt_xu4();
     let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "t").expect("tasks");
@@ -154,7 +154,7 @@ fn tasks_of(set: &[(u64, u64, u64)]) -> String {
     all.join(", ")
 }
 
-/// By how much the jobs of a set were late at most, in ns; how many moves there were after the first 200 ms (when all have asked).
+/// The time by which the jobs of a set were late at most, in ns, all but the first, which only ask.
 fn outcome(runs: &Runs, set: &[(u64, u64, u64)]) -> u64 {
     let late = |i: usize| {
         let responses = runs.responses(&format!("t{i}"));
@@ -195,7 +195,7 @@ fn what_is_admitted_to_a_cpu_misses_nothing() {
     assert!(admitted.iter().all(|n| *n >= 6), "{admitted:?}");
 }
 
-/// The same with deadlines of so many per cent of the period.
+/// Writes the set with deadlines of so many per cent of the period; returns these, too.
 fn constrained(set: &[(u64, u64, u64)], percent: impl Fn(usize) -> u64) -> (String, Vec<u64>) {
     let due: Vec<u64> = set
         .iter()
@@ -211,7 +211,7 @@ fn constrained(set: &[(u64, u64, u64)], percent: impl Fn(usize) -> u64) -> (Stri
     (set.iter().enumerate().map(of).collect::<Vec<_>>().join(", "), due)
 }
 
-/// How many jobs took longer than that, of all but the first, which only asks.
+/// Counts the jobs that took longer than `due`, of all but the first, which only asks.
 fn late(runs: &Runs, due: &[u64]) -> usize {
     let of = |(i, due): (usize, &u64)| {
         runs.responses(&format!("t{i}")).into_iter().skip(1).filter(|r| *r > due * 1000).count()
@@ -564,7 +564,7 @@ fn real_time_tasks_come_first_where_that_is_the_order() {
     }
 }
 
-/// Its server is a deadline: behind real-time tasks it cannot come in their way.
+/// The fair server is a deadline: behind real-time tasks it cannot come in their way.
 #[test]
 fn the_fair_server_saves_nobody_from_real_time_tasks_that_come_first() {
     let tasks =

@@ -111,7 +111,7 @@ const SERIES: [&str; 15] = [
     "util_est_boost",
 ];
 
-/// One of each generation of the fair class.
+/// Kernels, one of each generation of the fair class.
 const KERNELS: [&str; 5] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
 
 fn policies() -> impl Strategy<Value = (&'static str, &'static str)> {
@@ -125,7 +125,7 @@ fn settings(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         .prop_map(|(general, series, around)| [general, series, around].concat())
 }
 
-/// What takes time and capacity from outside: any of it, or (two thirds of the time) nothing.
+/// Draws what takes time and capacity from outside: any of it, or (two thirds of the time) nothing.
 fn around() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
     let irq = prop::option::weighted(0.5, (201..5_000i64, 0..200i64)).prop_map(|irq| {
         irq.map_or(Vec::new(), |(period, us)| vec![("irq_period_us", period), ("irq_us", us)])

@@ -9,7 +9,7 @@ use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Memory, Why};
 
-/// Of S. Muckle's mail of 3 March 2016: 33 % at the highest frequency.
+/// Task of S. Muckle's mail of 3 March 2016: 33 % at the highest frequency.
 const STEADY: &str =
     r#"{"tasks": {"t": {"loop": -1, "run": 3000, "timer": {"ref": "a", "period": 9000}}}}"#;
 /// Busy for ever.
@@ -73,7 +73,7 @@ fn real_time_tasks_get_the_highest_frequency_from_schedutil_2016() {
     assert!(trace.events().iter().any(|(_, e)| real_time(e)));
 }
 
-/// How often a wakeup goes elsewhere for the energy.
+/// Counts how often a wakeup goes elsewhere for the energy.
 fn moves_for_energy(kernel: KernelRev, invariance: &str) -> usize {
     let workload = r#"{"tasks": {"t": {"instance": 3, "loop": -1, "run": 2000,
         "timer": {"ref": "a", "period": 16000}}}}"#;
@@ -137,7 +137,7 @@ fn up_to_4_16_a_cpu_that_sleeps_counts_no_longer_than_a_tick() {
 
 // ---------------------------------------------------------------------- timers that make governors look (up to 4.5)
 
-/// Of the mail of 2014: busy, and asleep for 100 ms at a time.
+/// Task of the mail of 2014: busy, and asleep for 100 ms at a time.
 const BURSTS: &str =
     r#"{"tasks": {"t": {"loop": -1, "runtime": 60000, "timer": {"ref": "a", "period": 160000}}}}"#;
 

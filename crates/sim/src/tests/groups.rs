@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 const POLICIES: [&str; 5] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
 
-/// How long each task ran from `since` on, and all of them in each 100 ms.
+/// Time that each task ran from `since` on, and all of them in each 100 ms.
 #[derive(Default)]
 struct Ran {
     since: u64,
@@ -331,7 +331,7 @@ fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
     }
 }
 
-/// When CPU 0 leaves its idle state, and when a task gets it.
+/// Times at which CPU 0 leaves its idle state, and at which a task gets it.
 #[derive(Default)]
 struct Wakes(Vec<u64>, Vec<u64>);
 

@@ -16,7 +16,7 @@ fn spinner(comm: &str, policy: &str, priority: i32) -> String {
     format!(r#""{comm}": {{"policy": "{policy}", "priority": {priority}, {SPIN}}}"#)
 }
 
-/// ‰ of `ms` that `comm` ran.
+/// The per mille of the time from `from` to `to` (ms) that `comm` ran.
 fn permille(runs: &Runs, comm: &str, from: u64, to: u64) -> u64 {
     runs.ran(comm, from, to) / ((to - from) * 1000)
 }

@@ -15,7 +15,7 @@ fn slow(n: usize) -> Platform {
     platform
 }
 
-/// Where the thread of each one-CPU policy may run.
+/// Lists where the thread of each one-CPU policy may run.
 fn allowed(policy: &str) -> Vec<Vec<u32>> {
     let tasks = r#"{"tasks": {"t": {"loop": -1, "run": 1000, "sleep": 1000}}}"#;
     let workload = Workload::parse(tasks, "t").expect("a workload");
@@ -41,7 +41,8 @@ fn the_kthread_of_a_policy_may_leave_its_cpus_since_7_0() {
     assert_eq!(allowed("linux-7.2+governor=interactive"), [[0], [1], [2], [3]]);
 }
 
-/// What is reserved when a simulation begins, and what of CPU 0 may be reclaimed, in 2²⁰ths.
+/// The bandwidth that is reserved when a simulation begins, and that of CPU 0 that may be
+/// reclaimed, in 2²⁰ths.
 fn reserved(policy: &str) -> (u64, u64) {
     let tasks = r#"{"tasks": {"t": {"loop": -1, "run": 1000, "sleep": 1000}}}"#;
     let workload = Workload::parse(tasks, "t").expect("a workload");
@@ -69,7 +70,7 @@ fn a_rebuild_of_the_domains_counts_the_kthreads_up_to_6_14() {
     assert_eq!(reserved("linux-4.14").0, 0);
 }
 
-/// What runs where a thread of CPU 0 creates tasks, each on the CPU on which the thread then is.
+/// Runs tasks that a thread of CPU 0 creates, each on the CPU on which the thread then is.
 fn created_by_a_thread(machine: Platform, tasks: &str, policy: &str, on: &[(u32, u32)]) -> Runs {
     let workload = Workload::parse(tasks, "t").expect("a workload");
     let (e, mut runs) =
@@ -90,8 +91,8 @@ fn created_by_a_thread(machine: Platform, tasks: &str, policy: &str, on: &[(u32,
     runs
 }
 
-/// When the third of three real-time tasks of one CPU is created, in ms, by a thread that only a deadline server lets in
-/// while the first two take turns.
+/// The time at which the third of three real-time tasks of one CPU is created, in ms, by a thread
+/// that only a deadline server lets in while the first two take turns.
 fn third_is_created(policy: &str) -> u64 {
     let tasks = r#"{"tasks": {"r": {"instance": 3, "cpus": [0], "policy": "SCHED_RR", "priority": 10, "loop": -1,
                     "run": 400000, "sleep": 150000}}}"#;
@@ -112,7 +113,8 @@ fn the_first_task_begins_on_the_cpu_of_its_creator() {
     }
 }
 
-/// Whoever creates a task that may not run on its CPU moves to one of that one's: there it is in the way.
+/// A thread that creates a task that may not run on its CPU moves to one of that task's CPUs: there
+/// it is in the way.
 #[test]
 fn a_task_is_created_from_one_of_its_own_cpus() {
     let tasks = r#"{"tasks": {"first": {"cpus": [0], "loop": -1, "run": 100, "sleep": 1000},
@@ -126,7 +128,8 @@ fn a_task_is_created_from_one_of_its_own_cpus() {
     }
 }
 
-/// Who rises to a real-time policy is asked for its CPU since 7.0, and waits behind those that are there.
+/// A task that rises to a real-time policy is asked for its CPU since 7.0, and waits behind those
+/// that are there.
 #[test]
 fn who_creates_a_real_time_task_waits_for_its_turn_since_7_0() {
     let (before, since) = (third_is_created("linux-6.12"), third_is_created("linux-7.3"));

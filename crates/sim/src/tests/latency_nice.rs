@@ -13,7 +13,7 @@ fn beside_busy(latency_nice: i32) -> String {
     )
 }
 
-/// From wakeup to sleep, on average, in µs; and what it ran, in ms.
+/// The average time from wakeup to sleep, in µs; and the time that the task ran, in ms.
 fn response(policy: &str, latency_nice: i32) -> (u64, u64) {
     let runs = run(cpus(1), &beside_busy(latency_nice), policy, 4000);
     let all = runs.responses("t");

@@ -1,4 +1,4 @@
-//! What holds over long runs: load is neither made nor lost.
+//! Tests of what holds over long runs: load is neither made nor lost.
 
 use super::experiment;
 use super::generate::experiments;

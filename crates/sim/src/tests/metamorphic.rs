@@ -1,4 +1,5 @@
-//! What changes nothing: a task that never starts, a group without a task, another order of such.
+//! Tests of what changes nothing: a task that never starts, a group without a task, another order
+//! of such.
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
@@ -11,8 +12,8 @@ use risetime_model::workload::{Policy, TaskGroup, TaskSpec};
 use risetime_model::{Experiment, Workload};
 use std::sync::Arc;
 
-/// Everything that happens, and how it ends. The numbers of kthreads, which stand behind the workload's tasks,
-/// are those of a workload of `tasks` tasks.
+/// Logs everything that happens, and how it ends. The numbers of kthreads, which stand behind the
+/// workload's tasks, are those of a workload of `tasks` tasks.
 fn log(e: &Experiment, tasks: usize) -> String {
     let mut bytes = Bytes::default();
     let mut simulation =
@@ -38,7 +39,7 @@ fn with(e: &Experiment, change: impl FnOnce(&mut Workload)) -> Experiment {
     Experiment { workload: Arc::new(workload), ..e.clone() }
 }
 
-/// With a noise profile.
+/// Returns the experiment with a noise profile.
 fn noisy(e: &Experiment, profile: &str) -> Experiment {
     let policy = e.policy.clone().set_for_all("noise", Value::Name(profile.into()));
     let settings = crate::resolve(&e.platform, &policy).expect("settings");

@@ -21,8 +21,8 @@ fn spin(nice: i32) -> String {
     format!(r#"{{"priority": {nice}, {SPIN}}}"#)
 }
 
-/// What share of a CPU the first of busy tasks of these nice values gets, by the rule itself: equal slices,
-/// the earliest deadline next.
+/// The share of a CPU that the first of busy tasks of these nice values gets, by the rule itself:
+/// equal slices, the earliest deadline next.
 fn share_by_rule(nices: &[i8]) -> f64 {
     let tunables = Tunables::default();
     let mut tasks: Vec<(Entity, i8, u64)> = nices
@@ -89,8 +89,8 @@ fn rr_interval_is_the_length_of_turns() {
     assert!((0.98..1.02).contains(&ratio), "{ratio}");
 }
 
-/// Who slept long has an old deadline, and comes at once; one of SCHED_BATCH does not, and an idle one
-/// gives way to all.
+/// A task that slept long has an old deadline, and comes at once; one of SCHED_BATCH does not, and
+/// an idle one gives way to all.
 #[test]
 fn a_woken_task_preempts_by_its_deadline() {
     let tasks = |policy: &str| {

@@ -32,7 +32,8 @@ fn fair(comm: &str) -> String {
     format!(r#""{comm}": {{{SPIN}}}"#)
 }
 
-/// By how many µs each job of the periodic task `comm` was late, those that are done; negative: early.
+/// Lists by how many µs each job of the periodic task `comm` was late, of those that are done;
+/// negative: early.
 fn lateness(runs: &Runs, comm: &str, runtime: u64, period: u64) -> Vec<i64> {
     let turns = runs.turns(comm);
     let first = turns[0].1;
@@ -48,7 +49,7 @@ fn lateness(runs: &Runs, comm: &str, runtime: u64, period: u64) -> Vec<i64> {
     late
 }
 
-/// ‰ of `ms` that `comm` ran.
+/// The per mille of the time from `from` to `to` (ms) that `comm` ran.
 fn permille(runs: &Runs, comm: &str, from: u64, to: u64) -> u64 {
     runs.ran(comm, from, to) / ((to - from) * 1000)
 }

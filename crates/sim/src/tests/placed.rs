@@ -30,7 +30,7 @@ fn occupy(m: &mut Machine, cpu: u32, task: u32) {
     m.cpu_mut(CpuId(cpu)).curr = Some(TaskId(task));
 }
 
-/// Where the first task goes; what the search has found out is kept, as the kernel does.
+/// Places the first task at its wakeup; what the search has found out is kept, as the kernel does.
 fn wake(m: &mut Machine, cpu: u32, sync: bool) -> Placed {
     let mut fair = (placement::find("fair").make)();
     let mut effects = Effects::default();

@@ -9,7 +9,7 @@ use risetime_trace::{Backend, Event, Header, Hears, TraceSink};
 
 const PIXEL: (&str, &str) = ("power_hal", "pixel");
 
-/// All that happens on pixel6 under Linux 6.12 with these settings.
+/// Logs all that happens on pixel6 under Linux 6.12 with these settings.
 fn bytes(workload: &str, set: &[(&str, &str)], ms: u64) -> String {
     let mut sink = Bytes::default();
     run(Workload::load(workload).expect("built in"), set, ms, &mut sink);
@@ -44,7 +44,7 @@ struct Seen {
     tasks: Vec<(TaskId, String)>,
     /// `uclamp_min` of `ui`, as it is told.
     clamps: Vec<(Instant, Util)>,
-    /// When each task was woken.
+    /// Times at which each task was woken.
     wakes: Vec<(Instant, TaskId)>,
 }
 
@@ -77,7 +77,7 @@ impl Seen {
     }
 }
 
-/// 20 frames of so much work, a pause, and 20 more.
+/// A workload of 20 frames of so much work, a pause, and 20 more.
 fn paused(run_us: u32) -> Workload {
     let text = format!(
         r#"{{"tasks": {{"ui": {{"job": {{"name": "frame", "deadline": 16667, "hint_session": {{"target": 10000}}}},

@@ -39,7 +39,7 @@ fn run(platform: &str, tasks: &str, policy: &str, set: &[(&str, Value)], ms: u64
     run_on(Platform::load(platform).expect("built in"), tasks, policy, set, ms)
 }
 
-/// When, in µs, and to where the first task moved.
+/// Lists when, in µs, and to where the first task moved.
 fn moves(log: &str) -> Vec<(u64, u32)> {
     let line = |l: &str| {
         let at: u64 = l.split(' ').next()?.parse().ok()?;
@@ -53,7 +53,7 @@ fn moves(log: &str) -> Vec<(u64, u32)> {
 const HINTED: &str =
     r#""t": {"loop": -1, "util_min": 300, "run": 300, "timer": {"ref": "t", "period": 4000}}"#;
 
-/// From 1 s to 2.8 s the littles have half of their capacity.
+/// Settings with which the littles have half of their capacity from 1 s to 2.8 s.
 fn comes_and_goes(kind: &str, khz: &str, interface: &str) -> Vec<(String, Value)> {
     let set = [
         (format!("{khz}.policy0"), Value::Int(999_000)),
@@ -71,7 +71,8 @@ fn borrowed(set: &[(String, Value)]) -> Vec<(&str, Value)> {
     set.iter().map(|(k, v)| (k.as_str(), v.clone())).collect()
 }
 
-/// After how many µs it leaves for a big CPU, and comes back for good once the cap has gone.
+/// The µs after which the task leaves for a big CPU, and after which it comes back for good once
+/// the cap has gone.
 fn delays(policy: &str, set: &[(String, Value)]) -> (u64, u64) {
     let all = moves(&run("hikey960", HINTED, policy, &borrowed(set), 5000).log);
     let first = all.iter().find(|(_, to)| *to >= 4).expect("it leaves");

@@ -82,7 +82,7 @@ pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, Strin
     Ok(n / events)
 }
 
-/// What has happened to a queue's sums that its tasks' do not show.
+/// Changes of a queue's sums that its tasks' sums do not show.
 #[derive(Default)]
 struct Queue {
     /// What tasks took along too much or too little when they left, faded, in 1/1024: an average
@@ -98,7 +98,7 @@ struct Queue {
 /// What a look at the machine remembers for the next one.
 #[derive(Default)]
 struct Seen {
-    /// Where each task's averages are counted.
+    /// Level at which each task's averages are counted.
     counted: Vec<Option<(CpuId, GroupId)>>,
     queues: BTreeMap<(CpuId, GroupId), Queue>,
 }
@@ -127,7 +127,7 @@ impl Seen {
     }
 }
 
-/// What a period of running adds to util: 22 with mainline's half-life.
+/// The util that a period of running adds: 22 with mainline's half-life.
 fn one_period(m: &Machine) -> u64 {
     (1 << 20) / u64::from(m.decay.load_avg_max()) + 1
 }
@@ -461,7 +461,7 @@ fn sums_agree(m: &Machine, cpu: CpuId, g: GroupId, seen: &mut Seen) -> Result<()
     ))
 }
 
-/// All groups, the root first.
+/// Iterates over all groups, the root first.
 fn levels(m: &Machine) -> impl Iterator<Item = GroupId> {
     (0..m.groups.list.len().max(1) as u32).map(GroupId)
 }
@@ -510,7 +510,7 @@ fn groups_consistent(m: &Machine, cpu: CpuId) -> Result<(), String> {
     Ok(())
 }
 
-/// Util and runnable as the sums have them now; the averages stand since the last period.
+/// The util and runnable as the sums have them now; the averages stand since the last period.
 fn by_sums(m: &Machine, avg: &SchedAvg) -> (u64, u64) {
     let divider = u64::from(get_pelt_divider(m.decay, avg));
     (u64::from(avg.util_sum) / divider, avg.runnable_sum / divider)

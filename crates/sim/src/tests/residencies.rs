@@ -18,7 +18,7 @@ enum State {
     Idle(Option<u32>),
 }
 
-/// By CPU and state, in ns.
+/// Times by CPU and state, in ns.
 type Times = BTreeMap<(CpuId, State), u64>;
 
 fn spent(times: &mut Times, cpu: CpuId, state: State, ns: u64) {
@@ -38,7 +38,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// What `cpu` has been in so far is over.
+    /// Accounts what `cpu` has been in up to `at`.
     fn until(&mut self, cpu: CpuId, at: u64) {
         let i = cpu.index();
         let d = self.platform.domain_of(cpu).expect("a CPU");

@@ -316,7 +316,8 @@ fn dice(state: &mut u64, below: u64) -> u64 {
     (*state >> 33) % below
 }
 
-/// Some groups whose servers fit on one CPU, with tasks that take 20 to 90 % of what their server has.
+/// Draws some groups whose servers fit on one CPU, with tasks that take 20 to 90 % of what their
+/// server has.
 fn components(seed: u64) -> Vec<Component> {
     let state = &mut seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let n = 1 + dice(state, 3);

@@ -10,7 +10,7 @@ use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Memory};
 
-/// One CPU of 1, 2, 3 and 4 GHz, a tick each millisecond, that changes at once.
+/// A platform of one CPU of 1, 2, 3 and 4 GHz, a tick each millisecond, that changes at once.
 pub(super) fn one_cpu() -> Platform {
     let mut platform = Platform::load("hikey620").expect("built in");
     platform.hz = 1000;
@@ -35,7 +35,7 @@ pub(super) fn run(policy: &str, set: &[(&str, Value)], workload: &str, ms: u64) 
 const TASK: TaskId = TaskId(0);
 const WORKER: TaskId = TaskId(1);
 
-/// Who runs from when on, at how many GHz.
+/// Lists which task runs from when on, at how many GHz.
 fn spells(trace: &Memory) -> Vec<(Instant, u64, Option<TaskId>)> {
     let (mut ghz, mut on) = (0, None);
     let mut all = Vec::new();
@@ -50,7 +50,7 @@ fn spells(trace: &Memory) -> Vec<(Instant, u64, Option<TaskId>)> {
     all
 }
 
-/// When the frequency changed, in ms, and to how many GHz.
+/// Lists when the frequency changed, in ms, and to how many GHz.
 pub(super) fn freqs(trace: &Memory) -> Vec<(u64, u64)> {
     let freq = |(at, e): &(Instant, Event)| match e {
         Event::Freq { freq, .. } => Some((at.0 / 1_000_000, freq.0 / 1_000_000)),
@@ -59,12 +59,12 @@ pub(super) fn freqs(trace: &Memory) -> Vec<(u64, u64)> {
     trace.events().iter().filter_map(freq).collect()
 }
 
-/// How often it changed after `from`.
+/// Counts the changes of frequency after `from`.
 pub(super) fn changes(trace: &Memory, from: Span) -> usize {
     freqs(trace).iter().filter(|(ms, _)| *ms > from.0 / 1_000_000).count()
 }
 
-/// For how long the task ran at `ghz` in each `period`, µs.
+/// The time that the task ran at `ghz` in each `period`, in µs.
 pub(super) fn at(trace: &Memory, ghz: u64, period: Span, periods: usize) -> Vec<u64> {
     let all = spells(trace);
     let mut us = vec![0; periods];

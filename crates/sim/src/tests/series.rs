@@ -28,7 +28,7 @@ struct Look {
 #[derive(Default)]
 struct Seen {
     looks: Vec<Look>,
-    /// When, its util and its estimate, when a task counted as misfit for the first time.
+    /// Time, util and estimate when a task counted as misfit for the first time.
     misfit: Option<(Instant, Util, Util)>,
     util: Util,
     util_est: Util,
@@ -195,7 +195,7 @@ fn util_rises_with_the_half_life() {
     assert!((both - quarter).abs() <= 1.0, "{both}, {quarter}");
 }
 
-/// It goes on from where it is, that much faster or slower.
+/// Load goes on from where it is, that much faster or slower.
 #[test]
 fn a_multiplier_that_is_written_while_a_task_runs_counts_from_then_on() {
     let to_450 = |set: &str| {

@@ -18,8 +18,8 @@ fn platforms() -> Vec<Platform> {
     library::platforms().into_iter().map(load).collect()
 }
 
-/// Fair tasks of several weights and clamps in and out of groups, some bound, one that moves, and
-/// real-time and deadline ones beside them.
+/// A workload of fair tasks of several weights and clamps in and out of groups, some bound, one
+/// that moves, and real-time and deadline ones beside them.
 fn mixed(nr_cpus: usize) -> Workload {
     let last = nr_cpus - 1;
     let text = format!(

@@ -1,4 +1,4 @@
-//! Whoever takes a short way gets where the long one leads: every event is the same.
+//! Tests that a short way gets where the long one leads: every event is the same.
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
@@ -24,15 +24,15 @@ fn end(e: &Experiment, closed: &[ShortWay], sink: &mut dyn TraceSink) -> Result<
     Ok(format!("{} events; {:?}", engine.k.events, tasks.collect::<Vec<_>>()))
 }
 
-/// What happens with these ways closed, and how it ends.
+/// Logs what happens with these ways closed, and how it ends.
 fn log(e: &Experiment, closed: &[ShortWay]) -> (String, Result<String, String>) {
     let mut bytes = Bytes::default();
     let end = end(e, closed, &mut bytes);
     (bytes.0, end)
 }
 
-/// Where the long ways lead elsewhere, and the first event that does; and where it matters that
-/// somebody listens.
+/// Describes where the long ways lead elsewhere, and the first event that does; and where it
+/// matters that the events are heard. `None`: nowhere.
 fn differs(e: &Experiment) -> Option<String> {
     let (short, short_end) = log(e, &[]);
     let (long, long_end) = log(e, &SHORT_WAYS);
@@ -98,7 +98,7 @@ fn a_jiffy_is_not_kept_where_the_grid_moves() {
     assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_300_000)));
 }
 
-/// Whoever asks for it has every run made both ways, and gets the long way's events and outcome.
+/// A setting has every run made both ways, and gives the long way's events and outcome.
 #[test]
 fn whoever_asks_has_both_ways_run() {
     let phone = Workload::load("phone").expect("built in");
@@ -130,7 +130,7 @@ fn where_the_ways_part_is_told() {
     assert!(said.contains(&format!("event {at} is Phase")) && said.contains("with them"), "{said}");
 }
 
-/// Somebody between a run and who listens to it, who changes one event.
+/// Sink between a run and who listens to it, which changes one event.
 struct Bent<'a> {
     sink: &'a mut dyn TraceSink,
     from: Option<u32>,
@@ -214,7 +214,7 @@ proptest! {
     }
 }
 
-/// Light tasks that may run everywhere, on a phone where EAS places them.
+/// Draws light tasks that may run everywhere, on a phone where EAS places them.
 fn placed_by_eas() -> impl Strategy<Value = Experiment> {
     (mostly_plain(), prop::sample::select(&["pixel6", "m1"][..])).prop_map(|(e, platform)| {
         let mut workload = (*e.workload).clone();

@@ -6,7 +6,8 @@ use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};
 
-/// 16 CPUs: two nodes, in each two caches of two cores of two threads. CPU n and n + 8 share a core.
+/// A platform of 16 CPUs: two nodes, in each two caches of two cores of two threads. CPU n and n +
+/// 8 share a core.
 pub(crate) fn sixteen() -> Platform {
     platform(
         "0-15",
@@ -42,7 +43,7 @@ opp = "made up"
     Platform::parse(&text, "made").expect("a platform")
 }
 
-/// How many tasks are on each CPU after so many ms.
+/// The number of tasks on each CPU after so many ms.
 fn spread(platform: &Platform, tasks: &str, ms: u64) -> Vec<usize> {
     let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "spinners");
     let workload = workload.expect("a workload");
@@ -92,7 +93,7 @@ fn an_imbalance_that_affinity_makes_is_passed_up() {
     assert_eq!(spread(&p, tasks, 3000), [0, 0, 0, 1, 1, 1, 1, 0]);
 }
 
-/// What may not come to the CPU that looks is pulled to another one of its group.
+/// Tasks that may not come to the CPU that looks are pulled to another one of its group.
 #[test]
 fn pinned_tasks_go_to_another_cpu_of_the_group() {
     let p = platform("0-7", r#"llc = ["0-3", "4-7"]"#);

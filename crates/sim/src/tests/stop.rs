@@ -12,10 +12,10 @@ use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
 
 const WORK: u64 = 50_000;
 
-/// Who left a CPU, and how.
+/// The task that left a CPU, and how.
 type Left = Option<(TaskId, SwitchOut)>;
 
-/// What happened to the tasks, and who ran.
+/// Moves and switches of tasks, and new ones.
 #[derive(Default)]
 struct Log {
     moves: Vec<(u64, TaskId, CpuId, CpuId, Why)>,
@@ -55,13 +55,14 @@ fn with(e: &Experiment, log: &mut Log, test: impl FnOnce(&mut Simulation<'_>)) {
     test(&mut setup::simulation(e, log, Counterfactual::default()).expect("an engine"));
 }
 
-/// On to this time, in ns.
+/// Goes on to this time, in ns.
 fn go(e: &mut Simulation<'_>, to: u64) {
     while e.step(Instant(to)).expect("a run") {}
     e.k.m.now = Instant(to);
 }
 
-/// From the start to time `at`, in ns, when the stopper of `cpu` is asked to move its task to `to`.
+/// Runs from the start to time `at`, in ns, when the stopper of `cpu` is asked to move its task to
+/// `to`.
 fn asked_for_balance(e: &mut Simulation<'_>, at: u64, cpu: u32, to: u32) {
     e.start();
     go(e, at);

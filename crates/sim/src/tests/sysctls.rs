@@ -97,7 +97,7 @@ fn a_quota_is_handed_out_in_slices() {
     }
 }
 
-/// How often load balancing moved a task.
+/// Counts how often load balancing moved a task.
 fn pulled(policy: &str) -> usize {
     let tasks = format!(
         r#""pinned": {{"cpus": [0], "instance": 3, {SPIN}}}, "free": {{"instance": 4, "run": 3000, "sleep": 1000, "loop": -1}}"#

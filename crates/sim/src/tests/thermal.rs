@@ -11,7 +11,8 @@ use risetime_trace::{Backend, Event, Memory};
 
 const BUSY: &str = r#"{"tasks": {"t": {"loop": -1, "run": 1000}}}"#;
 
-/// One CPU of 1, 2, 3 and 4 W, idle 0, which heats a zone of 10 K/W and 0.1 J/K: τ is one second. It is cooled at 50 °C.
+/// A platform of one CPU of 1, 2, 3 and 4 W, idle 0, which heats a zone of 10 K/W and 0.1 J/K: τ is
+/// one second. It is cooled at 50 °C.
 fn heated() -> Platform {
     let mut platform = one_cpu();
     let d = &mut platform.domains[0];
@@ -58,7 +59,7 @@ fn temperatures(trace: &Memory) -> Vec<u32> {
     trace.events().iter().filter_map(of).collect()
 }
 
-/// When the highest frequency was another, in ms, and how many GHz.
+/// Lists when the highest frequency was another, in ms, and how many GHz.
 fn caps(trace: &Memory) -> Vec<(u64, u64)> {
     let of = |(at, e): &(Instant, Event)| match e {
         Event::Cooling { max, .. } => Some((at.0 / 1_000_000, max.0 / 1_000_000)),
@@ -149,7 +150,7 @@ fn switched_off_it_changes_nothing() {
     }
 }
 
-/// It starts where it is told to, and is cooled at once where that is too hot.
+/// A zone starts where it is told to, and is cooled at once where that is too hot.
 #[test]
 fn a_start_above_the_trip_is_cooled_at_once() {
     let trace = run(heated(), "linux-7.2", &[("start_temp", Value::Int(70_000))], 300);

@@ -92,7 +92,7 @@ fn run(tasks: &str, ms: u64) -> (Vec<String>, Result<Outcome, RunError>) {
     (turns.lines(), outcome)
 }
 
-/// What is to be said of a run, but for the dice that are left out of all.
+/// The notes of a run, without the dice that are left out of all.
 #[track_caller]
 fn said(outcome: Result<Outcome, RunError>) -> Vec<String> {
     let mut notes = outcome.expect("it runs").notes;
@@ -100,7 +100,7 @@ fn said(outcome: Result<Outcome, RunError>) -> Vec<String> {
     notes
 }
 
-/// What the tasks do within `ms`; nothing is to be said of it.
+/// Checks what the tasks do within `ms`, and that there is nothing to be said of it.
 #[track_caller]
 fn does(tasks: &str, ms: u64, want: &[&str]) {
     let (lines, outcome) = run(tasks, ms);
@@ -362,7 +362,7 @@ fn who_waits_for_ever_is_named() {
     );
 }
 
-/// Whoever cannot be woken by those that go on is named, and nobody else.
+/// A task that cannot be woken by those that go on is named, and no other.
 #[test]
 fn who_is_left_behind_by_those_that_go_on_is_named() {
     let busy = r#""go": {"loop": -1, "run": 10, "resume": "x", "sem_post": "s", "sleep": 1000}"#;
@@ -617,7 +617,7 @@ mod any {
     }
 }
 
-/// What the tasks do on a kernel, with settings.
+/// Lists the turns of the tasks on a kernel, with settings.
 fn turns_of(tasks: &str, policy: &str, set: &[(&str, i64)], ms: u64) -> Turns {
     let workload = Workload::parse(&format!("{{\"tasks\": {{{tasks}}}}}"), "w.json")
         .unwrap_or_else(|e| panic!("{e}"));
@@ -650,7 +650,8 @@ fn who_is_woken_under_a_mutex_comes_and_goes() {
     assert_eq!(took.split_first(), Some((&16_000, &[9_000; 2][..])), "{took:?}");
 }
 
-/// What calls take is part of the work that comes next: all in all a task runs as long as it would without.
+/// Time that calls take is part of the work that comes next: all in all a task runs as long as it
+/// would without.
 #[test]
 fn what_calls_take_counts_as_work() {
     let tasks = r#""one": {"cpus": [0], "loop": -1, "run": 1000, "sleep": 1000}"#;
@@ -689,8 +690,8 @@ fn a_forked_task_waits_for_its_cpu_to_look() {
     assert_eq!(begins(40_000) - begins(0), 40_000);
 }
 
-/// Who is woken by another CPU is on the wake list of an idle one, which hears of it later (`ttwu_queue_wakelist`, since 5.8); a
-/// busy one has it in its queue at once, and looks later.
+/// A task that is woken by another CPU is on the wake list of an idle one, which hears of it later
+/// (`ttwu_queue_wakelist`, since 5.8); a busy one has it in its queue at once, and looks later.
 #[test]
 fn another_cpu_hears_later_of_a_task_that_it_is_to_run() {
     let busy = r#", "busy": {"cpus": [1], "priority": 19, "loop": -1, "run": 1000}"#;

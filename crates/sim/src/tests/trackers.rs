@@ -74,7 +74,7 @@ proptest! {
     }
 }
 
-/// One CPU of 1, 2, 3 and 4 GHz, a tick each millisecond, that changes at once.
+/// A platform of one CPU of 1, 2, 3 and 4 GHz, a tick each millisecond, that changes at once.
 pub(super) fn one_cpu() -> Platform {
     let mut platform = Platform::load("hikey620").expect("built in");
     platform.hz = 1000;
@@ -96,7 +96,7 @@ pub(super) fn run(platform: Platform, workload: &str, policy: &str, ms: u64) -> 
     memory
 }
 
-/// When, in ms from `from` on, the frequency first was `ghz`.
+/// The time, in ms from `from` on, at which the frequency first was `ghz`.
 pub(super) fn first_at(trace: &Memory, from: u64, ghz: u64) -> Option<u64> {
     trace.events().iter().find_map(|(at, event)| match event {
         Event::Freq { freq, .. } if at.0 >= from * 1_000_000 && freq.0 == ghz * 1_000_000 => {

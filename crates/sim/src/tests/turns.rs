@@ -1,5 +1,5 @@
-//! Whose turn it is, and when it ends: small cases in which one trigger of the kernel decides, with what
-//! real kernels gave (rpi4's four equal CPUs, the highest frequency).
+//! Turns and when they end: small cases in which one trigger of the kernel decides, with what real
+//! kernels gave (rpi4's four equal CPUs, the highest frequency).
 
 use super::experiment;
 use crate::Replay;
@@ -9,12 +9,12 @@ use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink};
 
-/// How long each activation took, and who had which CPU.
+/// Turns: how long each activation took, and which task had which CPU.
 #[derive(Default)]
 struct Turns {
-    /// By task: runnable since, and the activations that are over, in ns.
+    /// Activations of each task: runnable since, and those that are over, in ns.
     tasks: Vec<(Option<Instant>, Vec<u64>)>,
-    /// From when on a task had a CPU, or none had.
+    /// Times from which on a task had a CPU, or none had.
     on: Vec<(Instant, CpuId, Option<TaskId>)>,
     end: Instant,
 }

@@ -89,7 +89,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: noise::setting(Kind::Resched),
-        doc: "time from a task's wakeup until its CPU looks for who is to run (the way out of an idle state comes on top)",
+        doc: "time from a task's wakeup until its CPU looks for the next task (the way out of an idle state comes on top)",
         unit: "ns",
         range: Range::Int(0, 10_000_000),
         default: OF_NOISE,
@@ -97,7 +97,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: noise::setting(Kind::Remote),
-        doc: "time from a task's wakeup by another CPU until its own looks for who is to run; unless it is set, resched_delay_ns if that is",
+        doc: "time from a task's wakeup by another CPU until its own CPU looks for the next task; if unset, resched_delay_ns where that is set",
         unit: "ns",
         range: Range::Int(0, 10_000_000),
         default: OF_NOISE,
@@ -105,7 +105,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: noise::setting(Kind::Irq),
-        doc: "time from a tick to its CPU's look for who is to run, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
+        doc: "time from a tick to its CPU's look for the next task, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
         unit: "ns",
         range: Range::Int(0, 1_000_000),
         default: OF_NOISE,
@@ -137,7 +137,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "timer_slack_ns",
-        doc: "how late the timers of sleeping fair tasks may come (without noise: not at all, as rt-app asks for)",
+        doc: "largest delay of the timers of sleeping fair tasks (without noise: none, as rt-app asks for)",
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: OF_NOISE,
@@ -163,12 +163,12 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// What a setting of these is on this platform unless somebody says it.
+/// The default of a setting of these on this platform.
 pub(crate) fn default(platform: &Platform, name: &str) -> Option<u64> {
     (name == SMT_SPEED && platform.topology.smt()).then_some(SMT_SPEED_DEFAULT)
 }
 
-/// As settings and noise profile say.
+/// The costs that settings and noise profile ask for.
 pub(crate) fn of_experiment(e: &Experiment) -> Costs {
     let of = |name, unset| e.settings.int(name).map_or(unset, |v| v.max(0) as u64);
     let is_set = |kind| e.policy.set.contains_key(noise::setting(kind));

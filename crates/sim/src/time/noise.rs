@@ -28,9 +28,9 @@ pub const NAMES: &[&str] = &["off", "vm", "machine"];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     profile: &'static str,
-    /// From this release on.
+    /// First release that the row is for.
     from: KernelRev,
-    /// Of a task that did not ask for another: `init_task.timer_slack_ns`.
+    /// Timer slack of a task that did not ask for another: `init_task.timer_slack_ns`.
     timer_slack_ns: u32,
     timer: Amount,
     switch: Eighths,
@@ -48,7 +48,7 @@ const AT_ONCE: ByBusy = [[0; PARTS.len()]; 4];
 /// `include/linux/init_task.h`, `init/init_task.c`: 50 µs in every kernel.
 const TIMER_SLACK_NS: u32 = 50_000;
 
-/// How late timers are under 7.3.4, which 7.2 is taken to have as well.
+/// Delays of timers under 7.3.4, which 7.2 is taken to have as well.
 const LATE_ON_7_3: ByBusy = [
     [192, 736, 800, 2_480, 2_480, 2_512, 15_280, 41_984, 51_904],
     [624, 2_256, 2_480, 15_024, 33_040, 37_920, 48_176, 66_752, 82_240],
@@ -56,7 +56,8 @@ const LATE_ON_7_3: ByBusy = [
     [624, 8_496, 21_776, 49_760, 74_912, 81_120, 94_080, 112_992, 114_960],
 ];
 
-/// How late a CPU looks that another one has woken a task for, under 7.3.4, which 7.2 is taken to have as well.
+/// Delays of a CPU's look after another one has woken a task for it, under 7.3.4, which 7.2 is
+/// taken to have as well.
 const REMOTE_ON_7_3: ByBusy = [
     [41_840; 9],
     [28_416, 37_008, 58_464, 73_008, 93_456, 128_928, 138_288, 148_080, 148_080],
@@ -64,11 +65,11 @@ const REMOTE_ON_7_3: ByBusy = [
     [30_400, 77_584, 121_392, 160_560, 204_992, 228_704, 302_368, 412_384, 412_384],
 ];
 
-/// What calls take under 7.3.4, which 6.18 and 7.2 are taken to have as well.
+/// Times of calls under 7.3.4, which 6.18 and 7.2 are taken to have as well.
 const CALL_ON_7_3: Eighths = [11_100, 12_400, 12_500, 12_600, 12_700, 12_800, 12_900, 13_200];
 const AGAIN_ON_7_3: Eighths = [15_000, 15_100, 15_100, 15_100, 15_200, 24_100, 28_800, 40_000];
 
-/// By profile, then by release.
+/// Rows by profile, then by release.
 ///
 /// `vm`: `cargo run --release -p risetime-lab --example costs RELEASE mainline+timer_slack_ns=0`, which gives eighths of what is
 /// late and of what an activation takes beyond its work, each task alone on a CPU of `rpi4` (QEMU 10, shift 1);
@@ -280,7 +281,8 @@ pub(crate) const fn setting(kind: Kind) -> &'static str {
     }
 }
 
-/// What a cost is under a policy that does not set it: the slack; of what is drawn, the median. `None`: nothing.
+/// The default of a cost under a policy that does not set it: the slack; of what is drawn, the
+/// median. `None`: nothing.
 pub(crate) fn default(policy: &Policy, name: &str) -> Option<u64> {
     let Some(Value::Name(profile)) = policy.set.get(NOISE) else { return None };
     let row = of_profile(profile, policy.kernel)?;

@@ -63,19 +63,19 @@ pub(crate) enum Ev {
     Given { index: u32 },
 }
 
-/// What changes while the machine runs.
+/// A change of the machine while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Changed {
     /// Whether timers have a resolution of their own ([`crate::kernel::hrtimer`]).
     Highres,
-    /// How fast time runs for load tracking ([`crate::kernel::series`]).
+    /// The speed of time for load tracking changes ([`crate::kernel::series`]).
     PeltMultiplier,
-    /// There is an energy model from now on ([`crate::kernel::perf_domain`]).
+    /// An energy model is there from now on ([`crate::kernel::perf_domain`]).
     EnergyModel,
 }
 
 impl Ev {
-    /// What comes first of things at one time.
+    /// The rank of the event among those at one time, the lowest first.
     #[inline]
     fn rank(&self) -> u64 {
         match self {
@@ -110,7 +110,7 @@ type Key = u128;
 /// Two slots for each of 1024 CPUs.
 const SLOT_BITS: u32 = 11;
 const _: () = assert!(2 * MAX_CPUS == 1 << SLOT_BITS);
-/// Nothing is due: later than any event, as no sequence gets that far.
+/// Key of nothing: later than any event, as no sequence gets that far.
 const NEVER: Key = Key::MAX;
 
 fn time_of(key: Key) -> Instant {
@@ -151,15 +151,15 @@ impl Eq for Entry {}
 #[derive(Default)]
 struct Slots {
     tree: Vec<Key>,
-    /// By slot: a power of four of them, 0 before the first is set.
+    /// Generation of each slot: a power of four of them, 0 before the first is set.
     generation: Vec<u32>,
-    /// What was taken last is empty, though the tree does not say so yet: most often it is filled
-    /// again before anybody looks.
+    /// Slot that was taken last: it is empty, though the tree does not say so yet, since most often
+    /// it is filled again before the next look.
     taken: Option<usize>,
 }
 
 impl Slots {
-    /// Where the slots begin in the tree.
+    /// The index in the tree at which the slots begin.
     fn inner(&self) -> usize {
         self.tree.len() - self.generation.len()
     }
@@ -232,7 +232,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Inlined, since most callers know which kind of event it is, and with that where it goes.
+    /// Pushes an event. Inlined, since most callers know which kind of event it is, and with that
+    /// where it goes.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.sequence += 1;

@@ -3,18 +3,19 @@
 use crate::state::machine::{Cpu, SPEED_SHIFT, Todo};
 use risetime_kernel::units::{Capacity, Instant, KHz, Span};
 
-/// Work per ns of a CPU of `capacity` at `freq` of `max`, see [`SPEED_SHIFT`]. Rounding: down.
+/// The work per ns of a CPU of `capacity` at `freq` of `max`, see [`SPEED_SHIFT`]. Rounding: down.
 pub(crate) fn speed(capacity: Capacity, freq: KHz, max: KHz) -> u64 {
     let full = (u128::from(capacity.0) * u128::from(freq.0)) << SPEED_SHIFT;
     ((full / (1024 * u128::from(max.0))) as u64).max(1)
 }
 
-/// The same of a kind of work that gets on at so many millionths of its fastest. Rounding: down.
+/// The work per ns of a kind of work that gets on at so many millionths of its fastest. Rounding:
+/// down.
 pub(crate) fn of_kind(ppm: u64) -> u64 {
     (((u128::from(ppm)) << SPEED_SHIFT) / 1_000_000).max(1) as u64
 }
 
-/// Work worth this time at full speed, in the unit of [`Todo::Work`].
+/// Returns work worth this time at full speed, in the unit of [`Todo::Work`].
 pub(crate) fn at_full_speed(span: Span) -> Todo {
     Todo::Work(u128::from(span.0) << SPEED_SHIFT)
 }
@@ -37,7 +38,7 @@ pub(crate) fn book_progress(c: &mut Cpu, todo: Option<&mut Todo>, speed: u64, no
     }
 }
 
-/// When a task is done with `todo` that goes on at `since` with this speed.
+/// The time at which a task is done with `todo` that goes on at `since` with this speed.
 pub(crate) fn done_at(todo: Todo, since: Instant, speed: u64) -> Instant {
     match todo {
         Todo::Nothing => since,

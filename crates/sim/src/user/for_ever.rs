@@ -1,4 +1,4 @@
-//! Who waits for ever: whom nobody can wake any more, whatever else happens.
+//! Tasks that wait for ever: no other can wake them any more, whatever else happens.
 //!
 //! ```text
 //! at first all that wait are stuck
@@ -22,14 +22,14 @@ use std::collections::{BTreeMap, BTreeSet};
 enum Gift {
     Signal(u32),
     Post(u32),
-    /// To come there.
+    /// A task that comes to the barrier.
     Barrier(u32),
 }
 
 impl User {
     /// Tasks that can never go on.
     pub(crate) fn waits_for_ever(&self, m: &Machine, workload: &Workload) -> Vec<String> {
-        /// Of more only the names are told.
+        /// Number of tasks beyond which only the names are told.
         const LIST: usize = 5;
         let stuck = self.stuck(m, workload);
         let first = stuck.iter().take(LIST);

@@ -22,7 +22,8 @@ use crate::user::together::Together;
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_trace::Event;
 
-/// Who says when tasks are awake and for how long they run, in place of their programs (`run/replay.rs`).
+/// Tells when tasks are awake and for how long they run, in place of their programs
+/// (`run/replay.rs`).
 pub(crate) trait Turns {
     /// The running task's next turn: it works, or sleeps. False: its program decides.
     fn turn(&mut self, current: &mut Current<'_, '_>) -> bool;
@@ -30,30 +31,30 @@ pub(crate) trait Turns {
 
 /// The programs of all tasks, and what they have in common.
 pub(crate) struct User {
-    /// By task; `None`: one that is none of the workload's.
+    /// Programs by task; `None`: one that is none of the workload's.
     programs: Vec<Option<Program>>,
     pub(crate) together: Together,
     pub(crate) turns: Option<Box<dyn Turns>>,
-    /// Whose [`Event::Step`]s are wanted.
+    /// Task whose [`Event::Step`]s are wanted.
     pub(crate) told_steps: Option<TaskId>,
     /// The entry into the phase that the start is known by is in the trace.
     told: bool,
     /// A task whose program makes no progress.
     pub(crate) stuck: Option<TaskId>,
-    /// Who hears of hint sessions.
+    /// Service that hears of hint sessions.
     pub(crate) power_hal: Option<power_hal::Service>,
     /// Steps of tasks that told it something and were held up by that, or that are on their way into a call.
     held: Vec<(TaskId, Step)>,
-    /// By task, as far as one has called.
+    /// Calls by task, as far as one has called.
     calls: Vec<Call>,
 }
 
 /// What system calls take a task (`call_cost_ns`).
 #[derive(Clone, Copy, Default)]
 struct Call {
-    /// It is on its way into one.
+    /// True while the task is on its way into a system call.
     entered: bool,
-    /// What they have taken since its last work.
+    /// Time that calls have taken since the task's last work.
     spent: Span,
 }
 
@@ -209,13 +210,14 @@ impl User {
         true
     }
 
-    /// It has, and this is known once.
+    /// True if the task entered a system call since this was last asked; clears the mark.
     fn has_entered(&mut self, task: TaskId) -> bool {
         self.calls.get_mut(task.index()).is_some_and(|call| std::mem::take(&mut call.entered))
     }
 
-    /// What is left of a piece of work, in time at full speed, when calls have taken some of it already, at this speed. The
-    /// virtual machine's agent keeps no more than 10 µs for the piece after it.
+    /// The rest of a piece of work, in time at full speed, when calls have taken some of it
+    /// already, at this speed. The virtual machine's agent keeps no more than 10 µs for the piece
+    /// after it.
     fn less_spent(&mut self, task: TaskId, work: Span, speed: u64) -> Span {
         const KEPT: Span = Span::from_us(10);
         let Some(call) = self.calls.get_mut(task.index()) else { return work };
@@ -225,8 +227,8 @@ impl User {
         Span(work.0.saturating_sub(done))
     }
 
-    /// What the running task's program does next, its phases entered; the inner `None`: it makes no progress. The outer one: the
-    /// task goes on where its affinity moves it, or has no program.
+    /// The next step of the running task's program, its phases entered; the inner `None`: it makes
+    /// no progress. The outer one: the task goes on where its affinity moves it, or has no program.
     fn program_step(&mut self, current: &mut Current<'_, '_>) -> Option<Option<Step>> {
         let (now, task) = (current.m().now, current.task);
         loop {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What a task does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It enters the phase of this index.
+    /// The task enters the phase of this index.
     Phase(usize),
     /// Work worth this time at capacity 1024 and top frequency; of which kind, 0 the plain one.
     Run(Span, u16),
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 /// endless loops without time; tasks that wake each other for ever get here.
 const MAX_IDLE_STEPS: u32 = 1_000_000;
 
-/// Where a task is in its program.
+/// Position of a task in its program.
 #[repr(C)]
 pub(crate) struct Program {
     spec: Arc<[TaskSpec]>,
@@ -45,15 +45,15 @@ pub(crate) struct Program {
     phase_rounds: u32,
     entered: bool,
     timers: Vec<Option<Instant>>,
-    /// When its last `duty` ended.
+    /// Time at which the last `duty` ended.
     round: Option<Instant>,
-    /// When it began to run: where every timer starts.
+    /// Time at which the task began to run: where every timer starts.
     began: Option<Instant>,
     /// The time of the last step, and how many there were at that time.
     steps: (Instant, u32),
     /// Events begun, those that took no time counted: how far it has got, whatever the time is.
     done: u64,
-    /// Its jobs, if it has any.
+    /// Marks of the task's jobs, if it has any.
     marks: Option<Box<Marks>>,
 }
 
@@ -92,7 +92,7 @@ impl Program {
     pub(crate) fn spec(&self) -> &TaskSpec {
         &self.spec[self.task]
     }
-    /// Whose phases it follows.
+    /// The task whose phases this program follows.
     pub(crate) fn like(&self) -> usize {
         self.like
     }
@@ -100,7 +100,7 @@ impl Program {
     pub(crate) fn phase(&self, index: usize) -> &Phase {
         &self.spec[self.like].phases[index]
     }
-    /// What has come up about its jobs, the oldest of it that has not been taken yet.
+    /// Takes the oldest mark that has come up about the task's jobs.
     pub(crate) fn next_mark(&mut self) -> Option<JobMark> {
         self.marks.as_mut()?.next_mark()
     }
@@ -110,7 +110,7 @@ impl Program {
             marks.timer(timer, period, &expiry);
         }
     }
-    /// How many of its events it has begun.
+    /// The number of its events that the program has begun.
     pub(crate) fn done(&self) -> u64 {
         self.done
     }

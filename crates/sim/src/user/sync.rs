@@ -25,25 +25,25 @@ use std::collections::VecDeque;
 /// What came of an act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Did {
-    /// It is done: the task goes on.
+    /// The step is done: the task goes on.
     Done,
     /// The task waits until it is woken.
     Waits,
-    /// It does not hold the mutex of this number.
+    /// The task does not hold the mutex of this number.
     NotHeld(u32),
 }
 
 /// What a task waits in, or was woken from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Wait {
-    /// Nothing.
+    /// The task waits for nothing.
     #[default]
     Nothing,
     /// A mutex; it has to try again.
     Mutex(u32),
     /// A condition; then it needs the mutex.
     Cond { cond: u32, mutex: u32 },
-    /// The others at a barrier.
+    /// The tasks that are not there yet, at the barrier of this number.
     Barrier(u32),
     /// A semaphore; it has to try again.
     Semaphore(u32),
@@ -75,7 +75,7 @@ pub(crate) struct Objects {
     barriers: Vec<Barrier>,
     semaphores: Vec<Semaphore>,
     timers: Vec<Option<Instant>>,
-    /// By task, what it waits in and since when.
+    /// Object that each task waits in, and since when.
     waits: Vec<(Wait, Instant)>,
 }
 
@@ -92,12 +92,12 @@ impl Objects {
         all
     }
 
-    /// What `task` waits in, and since when.
+    /// The object that `task` waits in, and since when.
     pub(crate) fn wait_of(&self, task: TaskId) -> (Wait, Instant) {
         self.waits.get(task.index()).copied().unwrap_or_default()
     }
 
-    /// Who holds a mutex.
+    /// The task that holds a mutex.
     pub(crate) fn owner(&self, mutex: u32) -> Option<TaskId> {
         self.mutexes.get(mutex as usize).and_then(|m| m.owner)
     }

@@ -42,14 +42,14 @@ pub(crate) struct Together {
     pub(crate) sync: Objects,
     /// Room for those that one act wakes.
     wakes: Vec<TaskId>,
-    /// How often each task of [`Workload::forked`] was forked.
+    /// Number of times that each task of [`Workload::forked`] was forked.
     forks: Vec<u32>,
     /// Tasks that start: behind them in the list of specifications are those that are forked.
     started: usize,
-    /// How far each forked task has begun, by its number from the first.
+    /// Progress of each forked task, by its number from the first.
     begun: Vec<Begun>,
     mutexes: Vec<String>,
-    /// What ended the run before its time.
+    /// Failure that ended the run before its time.
     pub(crate) failed: Option<String>,
 }
 

@@ -147,8 +147,7 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
     }
     let run = Run { backend, kernel_release, clock, signals: Vec::new(), lost };
     let asked = Asked { workload, policy, phase, seed, jobs, ..Asked::default() };
-    let machine =
-        MachineInfo { platform: Arc::new(platform), whence: Whence::Described, settings };
+    let machine = MachineInfo { platform: Arc::new(platform), whence: Whence::Described, settings };
     let image = Image { idle, balance, periods, tick };
     Ok(Header { run, asked: Some(asked), machine, image })
 }

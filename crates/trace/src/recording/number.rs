@@ -51,7 +51,7 @@ impl Numbers {
 /// The numbers of a line, taken one after the other.
 pub(crate) struct Fields<'l, 'a> {
     pub(super) lines: &'l Lines<'a>,
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub(super) cpus: u64,
     pub(super) at: u64,
     pub(super) values: [u64; FIELDS],
@@ -141,7 +141,7 @@ impl Number for u8 {
     }
 }
 
-/// Where a flag stands first the event is the whole machine's, which is number 0.
+/// A flag. Where it stands first the event is the whole machine's, which is number 0.
 impl Number for bool {
     fn put(self, line: &mut Numbers) {
         if line.len == 0 {
@@ -157,7 +157,7 @@ impl Number for bool {
     }
 }
 
-/// Of priorities, the only such numbers.
+/// A priority, the only such number.
 impl Number for i32 {
     fn put(self, line: &mut Numbers) {
         line.push(i64::from(self) as u64);

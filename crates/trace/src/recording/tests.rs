@@ -234,7 +234,8 @@ fn everything() -> Memory {
     let rq =
         RqMemory { distribute: CpuId(7), extra_bw: u64::MAX - 78_626, total_bw: 0, idled: None };
     let idled = RqMemory { idled: Some(ms(9)), ..rq };
-    header.image.idle = vec![idle(None, None), idle(Some(ms(2)), Some(rq)), idle(None, Some(idled))];
+    header.image.idle =
+        vec![idle(None, None), idle(Some(ms(2)), Some(rq)), idle(None, Some(idled))];
     let balance = |domains| BalanceMemory { cpu, after: ms(1), next_balance: -3, domains };
     header.image.balance = vec![balance(vec![(-7, 8), (9, 16)]), balance(vec![])];
     header.image.periods = vec![PeriodMemory { group: GroupId(2), ends: Instant(5) }];

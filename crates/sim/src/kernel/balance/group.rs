@@ -25,7 +25,7 @@ use risetime_kernel::units::{Capacity, CpuId};
 /// A group's load (`struct sg_lb_stats`).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Its place among the domain's groups.
+    /// Place of the group among the domain's groups.
     pub(super) at: usize,
     pub(super) weight: usize,
     pub(super) cores: usize,
@@ -42,12 +42,13 @@ pub(super) struct Group {
     pub(super) idle_cpus: usize,
     /// The biggest misfit task's, if this CPU can help.
     pub(super) misfit_load: u64,
-    /// There is one at all.
+    /// True if there is a misfit task at all.
     pub(super) misfit_anywhere: bool,
     pub(super) avg_load: u64,
     pub(super) max_capacity: u64,
     pub(super) min_capacity: u64,
-    /// Of an llc_balance group, how many of its tasks prefer the cache of who looks (`nr_pref_dst_llc`).
+    /// Number of tasks, of an llc_balance group, that prefer the cache of the CPU that looks
+    /// (`nr_pref_dst_llc`).
     pub(super) prefers_here: u64,
 }
 
@@ -78,8 +79,8 @@ pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> b
     c.cpu_capacity.0 * imbalance_pct < c.capacity.0 * 100
 }
 
-/// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
-/// (`h_nr_running`, then `h_nr_runnable`).
+/// The number of fair tasks that load balancing counts: until 6.13 also those whose dequeue is
+/// delayed (`h_nr_running`, then `h_nr_runnable`).
 pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
     m.cpu(cpu).fair_queued(m.rev)
 }
@@ -93,13 +94,13 @@ pub(super) fn prefer_sibling(env: &Env, m: &Machine, busiest: &Group) -> bool {
     }
 }
 
-/// As the own domain below says.
+/// Whether siblings are preferred, as the own domain below says.
 fn prefer_sibling_pre_6_5(env: &Env, m: &Machine) -> bool {
     let below = env.level.checked_sub(1);
     below.is_some_and(|l| m.cpu(env.this).sched_domains[l].has(sd::PREFER_SIBLING))
 }
 
-/// How many more tasks the busiest group has: since 6.6 per core (`sibling_imbalance`).
+/// The number of tasks that the busiest group has more: since 6.6 per core (`sibling_imbalance`).
 pub(super) fn sibling_imbalance(
     rev: KernelRev,
     idle: When,
@@ -203,7 +204,7 @@ fn group_stats_one_by_one(
 }
 
 impl Group {
-    /// Before anything of it is counted.
+    /// A group before anything of it is counted.
     pub(super) fn empty(group: &SchedGroup, at: usize) -> Group {
         Group {
             at,
@@ -228,7 +229,7 @@ impl Group {
         }
     }
 
-    /// All of it has been counted: which kind of group that makes it.
+    /// Classifies the group, all of which has been counted.
     #[inline]
     fn classify(
         &mut self,
@@ -347,7 +348,7 @@ fn is_core(g: &Group) -> bool {
     g.flags & sd::SHARE_CPUCAPACITY != 0
 }
 
-/// One group is a core of several threads, the other is not.
+/// Whether one group is a core of several threads, and the other is not.
 pub(super) fn smt_vs_nonsmt_groups(a: &Group, b: &Group) -> bool {
     is_core(a) != is_core(b)
 }

@@ -23,7 +23,7 @@ use risetime_kernel::sched_cache::{LlcMig, LlcStats};
 use risetime_kernel::units::{CpuId, TaskId};
 
 impl Machine {
-    /// Of how many tasks in `group` it is that `env.dst` is under the LLC that they prefer and they are not
+    /// Counts the tasks in `group` that prefer the LLC of `env.dst` and are not there
     /// (`nr_pref_dst_llc`).
     pub(super) fn nr_pref_dst_llc(&self, cache: &SchedCache, env: &Env, group: &SchedGroup) -> u64 {
         let llc = cache.llc_id[env.dst.index()];
@@ -59,7 +59,7 @@ impl Machine {
         (nr > 0 && wanted()).then_some(nr)
     }
 
-    /// How many of its tasks prefer the LLC of `dst`.
+    /// Counts the tasks of `cpu` that prefer the LLC of `dst`.
     pub(super) fn prefers_llc_of(&self, cpu: CpuId, dst: CpuId) -> u64 {
         let of = |cache: &SchedCache| self.llc_counts(cache, cpu, cache.llc_id[dst.index()]);
         self.sched_cache().map_or(0, of)
@@ -78,7 +78,8 @@ impl Machine {
         }
     }
 
-    /// The same, where the look came to know nothing else ([`Machine::glance`]).
+    /// Records the groups' LLC statistics where the look computed nothing else
+    /// ([`Machine::glance`]).
     pub(super) fn record_llc_stats_only(&self, env: &Env) {
         if self.sched_cache().is_none() || env.idle == When::NewlyIdle {
             return;
@@ -91,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// On unequal CPUs, the task fits where it is and would not where it would go.
+    /// Whether, on unequal CPUs, the task fits where it is and would not where it would go.
     fn task_misfits_asym_cpu(&self, env: &Env, src: CpuId, task: TaskId) -> bool {
         self.cpu(env.this).sched_domains[env.level].has(sd::ASYM_CPUCAPACITY)
             && self.task_fits(task, env.dst) != Fit::Fits
@@ -161,14 +162,14 @@ impl Machine {
 }
 
 impl Group {
-    /// What there is to know of it, if it is an LLC.
+    /// The LLC statistics of the group, for one that is an LLC.
     pub(super) fn llc_stats(&self) -> LlcStats {
         LlcStats { util_avg: self.util, capacity: self.capacity }
     }
 }
 
 impl SchedCache {
-    /// From one LLC to another, by what is known of both.
+    /// Judges a move from one LLC to another, by what is known of both.
     fn can_migrate_llc(&self, src: CpuId, dst: CpuId, util: u64, to_pref: bool) -> LlcMig {
         match (self.stats(src), self.stats(dst)) {
             (Some(from), Some(to)) => self.knobs.can_migrate_llc(from, to, util, to_pref),

@@ -73,7 +73,7 @@ use risetime_kernel::units::{CpuId, Span};
 /// `busy_factor`: a busy CPU looks that much less often.
 const BUSY_FACTOR: u64 = 16;
 
-/// In which situation a CPU balances (`enum cpu_idle_type`).
+/// Situation in which a CPU balances (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum When {
     Busy,
@@ -81,7 +81,7 @@ pub(crate) enum When {
     NewlyIdle,
 }
 
-/// What is to be moved (`enum migration_type`).
+/// The kind of load to move (`enum migration_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Migrate {
     Load,
@@ -94,22 +94,23 @@ enum Migrate {
 
 /// One look at one domain (`struct lb_env`).
 struct Env {
-    /// Who looks, at which level.
+    /// CPU that looks, and the level at which it does.
     this: CpuId,
     level: usize,
-    /// For whom tasks are pulled: who looks, or another CPU of its group.
+    /// CPU that tasks are pulled for: the one that looks, or another CPU of its group.
     dst: CpuId,
     idle: When,
-    /// What is to be moved (`migration_type`), once that is known.
+    /// Kind of load to move (`migration_type`), once that is known.
     kind: Option<Migrate>,
     /// The CPUs to pull from or count; without those whose tasks may all not come.
     cpus: CpuSet,
-    /// That is all of the domain's.
+    /// True while `cpus` are all of the domain's.
     whole: bool,
     /// Affinity forbids every task looked at (`LBF_ALL_PINNED`); some (`LBF_SOME_PINNED`).
     all_pinned: bool,
     some_pinned: bool,
-    /// Their process prefers the cache where they are (`LBF_LLC_PINNED`).
+    /// True if tasks looked at stay because their process prefers the cache where they are
+    /// (`LBF_LLC_PINNED`).
     llc_pinned: bool,
     /// `new_dst_cpu`: where one of those may go (`LBF_DST_PINNED`).
     new_dst: Option<CpuId>,
@@ -203,7 +204,7 @@ impl Rq<'_, '_> {
 impl Kernel<'_> {
     // ------------------------------------------------------------------ when
 
-    /// After each tick of a busy CPU.
+    /// Balances after each tick of a busy CPU.
     pub(crate) fn trigger_load_balance(&mut self, cpu: CpuId) {
         if self.m.cpu(cpu).sched_domains.is_empty() || self.m.muqss.is_some() {
             return;
@@ -215,7 +216,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// After a tick of an idle CPU.
+    /// Balances after a tick of an idle CPU.
     pub(crate) fn balance_on_own_tick(&mut self, cpu: CpuId) {
         let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance && self.m.muqss.is_none();
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {

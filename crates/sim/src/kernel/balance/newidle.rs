@@ -21,7 +21,7 @@ impl Rq<'_, '_> {
         Some((1024 + weight / 2) / weight)
     }
 
-    /// It has looked: `weight` if it got a task, else 0.
+    /// Accounts a newidle look at this level: `weight` if it got a task, else 0.
     pub(super) fn newidle_looked(&mut self, level: usize, weight: u32) {
         let (now, rev) = (self.m().sched_clock(), self.m().rev);
         if self.m().ni_random.is_some() {

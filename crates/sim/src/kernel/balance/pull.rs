@@ -113,8 +113,8 @@ impl Kernel<'_> {
         moved
     }
 
-    /// There was something to move, but it did not move: the running task may have to. Always
-    /// false.
+    /// Reacts to a look that found something to move but moved nothing: the running task may have
+    /// to move. Always false.
     fn not_moved(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
         if env.idle != When::NewlyIdle && !self.m.forgives(Some(kind)) && !env.llc_pinned {
             self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
@@ -239,13 +239,13 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// There is work to move: look again soon.
+    /// Shortens the balance interval, since there is work to move.
     fn unbalanced(&mut self, env: &Env) {
         let d = &mut self.c().sched_domains[env.level];
         d.balance_interval = d.min_interval();
     }
 
-    /// Nothing to move. Always false.
+    /// Reacts to a look that found nothing to move: backs off. Always false.
     fn balanced(&mut self, env: &Env, kind: Option<Migrate>) -> bool {
         if !env.all_pinned {
             self.set_group_imbalance(env, false);
@@ -376,8 +376,8 @@ impl Machine {
         self.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
     }
 
-    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
-    /// one, else the first.
+    /// Whether this CPU balances for its group: only one does, the first idle one, since 6.6 of an
+    /// idle core where there is one, else the first.
     pub(super) fn should_we_balance(&self, env: &Env) -> bool {
         let m = self;
         if !env.cpus.contains(env.dst) {
@@ -402,8 +402,9 @@ impl Machine {
         in_charge.or(mask.lowest()) == Some(env.dst)
     }
 
-    /// While EAS places tasks, only misfit ones are moved. Where no CPU has one, a look moves nothing, and
-    /// these sums are all that it finds out. `None`: compute full group statistics.
+    /// Glances at the CPUs instead of a full look. While EAS places tasks, only misfit ones are
+    /// moved; where no CPU has one, a look moves nothing, and these sums are all that it finds out.
+    /// `None`: compute full group statistics.
     fn glance(&self, env: &Env) -> Option<Sums> {
         let m = self;
         if !m.glances {
@@ -488,8 +489,8 @@ impl Machine {
         best.map(|(_, _, cpu)| cpu)
     }
 
-    /// Up to 6.10 `detach_tasks` went on beyond `loop_max` until a task might come; the long-term
-    /// kernels have that taken back.
+    /// Whether a look goes on where all tasks so far are pinned. Up to 6.10 `detach_tasks` went on
+    /// beyond `loop_max` until a task might come; the long-term kernels have that taken back.
     fn tries_all_pinned(&self) -> bool {
         !self.rev.has_fix_of(KernelRev::new(6, 11))
     }

@@ -1,4 +1,4 @@
-//! What differs between releases, on small machines in a state made by hand.
+//! Differences between releases, on small machines in a state made by hand.
 
 use super::group::{
     Group, busier, busier_of_its_kind, group_stats, prefer_sibling, sibling_imbalance,
@@ -278,8 +278,8 @@ fn who_looks_at_32_pinned_tasks_goes_on_in_6_8() {
     }
 }
 
-/// Which of four tasks on CPU 2, from the one that waits longest on, come to CPU 0, which looks for two; in the order in
-/// which they are looked at there.
+/// Lists which of four tasks on CPU 2, from the one that waits longest on, come to CPU 0, which
+/// looks for two; in the order in which they are looked at there.
 fn two_of_four(kernel: &str, idle: When) -> Vec<usize> {
     let tasks = format!(r#""t": {{"instance": 4, "cpus": [2], {SPIN}}}"#);
     let mut came = Vec::new();
@@ -318,7 +318,7 @@ fn a_cpu_that_goes_idle_takes_several_tasks_unless_the_kernel_is_preemptible() {
     }
 }
 
-/// Whoever goes idle while no CPU has work to give ages nothing on its way.
+/// A CPU that goes idle while no CPU has work to give ages nothing on its way.
 #[test]
 fn blocked_load_is_aged_only_where_there_is_work_to_find() {
     let workload = r#"{"taskgroups": {"/g": {}},

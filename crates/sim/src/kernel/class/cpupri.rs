@@ -12,7 +12,7 @@ use risetime_trace::Why;
 type Level = Option<(CpuPri, CpuSet)>;
 
 impl Machine {
-    /// Where a CPU stands (`cpupri_set`).
+    /// The priority at which a CPU stands (`cpupri_set`).
     pub(crate) fn cpupri(&self, cpu: CpuId) -> CpuPri {
         let c = self.cpu(cpu);
         match c.rt.first() {

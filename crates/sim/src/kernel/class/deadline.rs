@@ -33,14 +33,14 @@ use risetime_kernel::pelt::update_dl_rq_load_avg;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::{Event, PressureClass};
 
-/// Why a reservation is queued (`ENQUEUE_…`).
+/// Reason for which a reservation is queued (`ENQUEUE_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Joins {
-    /// It wakes; `migrated`: on another CPU than the one it slept on.
+    /// The task wakes; `migrated`: on another CPU than the one it slept on.
     Wakes { migrated: bool },
-    /// Its timer, or the end of an instance that may go on at once.
+    /// The task's timer expires, or an instance ends that may go on at once.
     Replenish,
-    /// From another CPU, with its instance as it stands.
+    /// The task comes from another CPU, with its instance as it stands.
     Moves,
     /// Into the class, or with other attributes.
     Restored,
@@ -93,7 +93,7 @@ impl SchedClass for Deadline {
     fn tick(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
         rq.update_curr_dl();
     }
-    /// It waits for its next instance.
+    /// Makes `curr` wait for its next instance.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
         rq.dl_mut(curr).yielded = true;
         rq.update_curr_dl();
@@ -400,7 +400,7 @@ impl Rq<'_, '_> {
 }
 
 impl Machine {
-    /// What a task that reclaims is charged for `delta`.
+    /// The runtime that a task that reclaims is charged for `delta`.
     fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
         if !self.does(Step::GrubReclaim) {
             return delta;

@@ -22,18 +22,18 @@ use risetime_model::workload::Policy;
 
 pub(crate) const PARAMS: &[Param] = &[Param {
     name: DEMOTION,
-    doc: "a deadline task that has used up its runtime, and a real-time one that is throttled (up to 6.11), goes on as SCHED_OTHER until it has some again (unset: off, it waits)",
+    doc: "a deadline task that has used up its runtime, and a real-time one that is throttled (up to 6.11), goes on as SCHED_OTHER until it has runtime again (unset: off, it waits)",
     unit: "",
     range: Range::OneOf(&["off", "on"]),
     default: Default::Unset,
     home: Home::Simulator(Neutral::Name("off")),
 }];
 
-/// Its setting.
+/// Name of the setting.
 pub(crate) const DEMOTION: &str = "sched_demotion";
 
 impl Rq<'_, '_> {
-    /// It is demoted now, or has runtime again.
+    /// Demotes `task` now, or promotes it, as it has runtime again.
     pub(crate) fn demotion(&mut self, task: TaskId) {
         let Some(demoted) = self.t(task).sched.demoted.take() else { return };
         match demoted.was {
@@ -99,7 +99,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// It is what it asked to be, whatever comes next: it changes its policy itself.
+    /// Ends a demotion, whatever comes next: the task changes its policy itself.
     pub(super) fn end_demotion(&mut self, task: TaskId) {
         if self.m().task(task).sched.demoted.as_ref().is_some_and(|d| d.was.is_some()) {
             self.demotion(task);

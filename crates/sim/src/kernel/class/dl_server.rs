@@ -157,7 +157,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Whom the server lets in.
+    /// Picks the task that the server lets in.
     pub(super) fn pick_task_served(&mut self) -> Option<TaskId> {
         let high = if self.high_is_served() { self.pick_task_high() } else { None };
         high.or_else(|| self.pick_task_fair())

@@ -83,7 +83,7 @@ impl SchedClass for Fair {
         rq.dl_server_update();
         rq.task_tick_fair(curr);
     }
-    /// It gives up its request.
+    /// Gives up the request of `curr`.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
         if rq.m().cpu(rq.cpu).nr_running() <= 1 {
             return;
@@ -111,7 +111,8 @@ impl SchedClass for Fair {
 }
 
 impl Rq<'_, '_> {
-    /// Among fair tasks the policies, the slices and what each has had decide, where the two compete.
+    /// Decides whether `task`, woken, preempts `curr`: among fair tasks the policies, the slices
+    /// and what each has had decide, where the two compete.
     fn wakeup_preempt_fair(&mut self, curr: TaskId, task: TaskId, fork: bool) -> bool {
         let cpu = self.cpu;
         let due = self.m().is_resched_due(cpu);

@@ -111,7 +111,7 @@ impl SchedClass for High {
         rq.update_rt(true);
         rq.cpufreq_update_util();
     }
-    /// It gives up its request.
+    /// Gives up the request of the current task.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
         rq.high_queue(CfsRq::yield_task);
     }
@@ -141,21 +141,21 @@ impl SchedClass for High {
     }
 }
 
-/// How long a task of SCHED_HIGH would wait on a CPU: the lowest is the best.
+/// Delay of a task of SCHED_HIGH on a CPU: the lowest is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Delay {
-    /// Nobody is there.
+    /// The CPU has no task.
     Idle,
-    /// Only fair tasks are.
+    /// The CPU has only fair tasks.
     Fair,
-    /// It is their turn, or others of the class are there.
+    /// Fair tasks have their turn, or others of the class are there.
     Shared,
     /// Real-time or deadline tasks are.
     Above,
 }
 
 impl Machine {
-    /// Leaving `task` itself out.
+    /// The delay that `task` would have on `cpu`, `task` itself left out.
     fn delay_of_high(&self, cpu: CpuId, task: TaskId) -> Delay {
         let c = self.cpu(cpu);
         let Some(high) = c.high.as_deref() else { return Delay::Above };
@@ -213,7 +213,8 @@ fn select_task_rq_high(
 }
 
 impl Rq<'_, '_> {
-    /// Something about the class's queue here, its clock being set first. `None`: no task is ever of it.
+    /// Changes the class's queue here after setting its clock. `None`: no task is ever of the
+    /// class.
     fn high_queue<R>(&mut self, change: impl FnOnce(&mut CfsRq) -> R) -> Option<R> {
         let c = self.c();
         let now = c.clock.clock_task.0;
@@ -270,7 +271,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// At each tick, whoever runs.
+    /// Accounts the class at each tick, whichever task runs.
     pub(super) fn tick_high(&mut self) {
         let Some(high) = self.m().cpu(self.cpu).high.as_deref() else { return };
         let (queued, turn) = (high.nr_queued() > 0, high.account.fair_turn());
@@ -300,8 +301,8 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// This CPU may keep nobody of the class waiting any more: those where some wait are told to push, when it has
-    /// switched (as `tell_cpu_to_push`).
+    /// Tells CPUs where tasks of the class wait to push, since this CPU may keep none of the class
+    /// waiting any more, once they have switched (as `tell_cpu_to_push`).
     pub(super) fn pull_high_task(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
@@ -322,7 +323,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Who of the class waits here goes where it runs at once.
+    /// Moves a task of the class that waits here to where it runs at once.
     pub(super) fn push_high_task(&mut self) {
         let cpu = self.cpu;
         let Some(task) = self.m().waiting_high(cpu) else { return };

@@ -81,13 +81,13 @@ const RT_FIRST: [&dyn SchedClass; CLASSES.len()] = {
     all
 };
 
-/// What each asks of a task, and what it is, the highest first.
+/// Lists what each class asks of a task, and what it is, the highest first.
 pub fn about() -> impl Iterator<Item = (&'static str, &'static str)> {
     CLASSES.iter().map(|class| class.about())
 }
 
 impl Class {
-    /// What it does.
+    /// The implementation of the class.
     #[inline]
     pub(crate) fn of(self) -> &'static dyn SchedClass {
         CLASSES[self as usize]
@@ -266,7 +266,7 @@ pub(crate) fn select_task_rq_fork(
     m.class_of(task).of().select_task_rq_fork(m, placement, task, effects)
 }
 
-/// What the placement of `t` has found out on its way.
+/// Stores what the placement of `t` has found out on its way.
 #[inline]
 fn placement_effects(effects: &mut Effects, root: &mut RootDomain, cpus: &mut [Cpu], t: &mut Task) {
     if let Some(cpu) = effects.recent_used_cpu.take() {

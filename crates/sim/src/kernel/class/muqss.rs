@@ -52,7 +52,7 @@ const RR_INTERVAL: &str = "rr_interval";
 const INTERACTIVE: &str = "sched_interactive";
 const YIELD_TYPE: &str = "sched_yield_type";
 const LOCK: &str = "rq_lock_ns";
-/// Those that mean nothing without MuQSS.
+/// Settings that mean nothing without MuQSS.
 const OWN: &[&str] = &[RR_INTERVAL, INTERACTIVE, YIELD_TYPE, LOCK];
 
 const fn sysctl(
@@ -69,7 +69,7 @@ const fn sysctl(
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: FAIR_CLASS,
-        doc: "who schedules tasks of nice values: mainline = CFS or EEVDF, as the policy's kernel; muqss = MuQSS (kernels before 6.12)",
+        doc: "scheduler of tasks with nice values: mainline = CFS or EEVDF, as the policy's kernel; muqss = MuQSS (kernels before 6.12)",
         unit: "",
         range: Range::OneOf(&["mainline", "muqss"]),
         default: Default::Unset,
@@ -98,7 +98,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     Param {
         name: LOCK,
-        doc: "for how long a CPU that looks for its next task holds the lock of its queue, so that others which try it give up (unset: 0)",
+        doc: "time for which a CPU that looks for its next task holds the lock of its queue, so that others which try it give up (unset: 0)",
         unit: "ns",
         range: Range::Int(0, 1_000_000),
         default: Default::Unset,
@@ -127,14 +127,14 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
         .hint("the preset muqss-4.14 has all that goes with it"))
 }
 
-/// What has no effect with it.
+/// The note on what has no effect with MuQSS; empty without it.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let groups = e.workload.group_paths().len() > 1;
     let on = of_settings(&e.settings).is_some() && groups;
     on.then(|| "without effect: task groups: MuQSS has none".to_string()).into_iter().collect()
 }
 
-/// As the settings say; `None`: the fair class is mainline's.
+/// The MuQSS state that settings ask for; `None`: the fair class is mainline's.
 pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Muqss> {
     let own = Tunables::default();
     let yields = |n: i64| match n {
@@ -153,7 +153,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Mu
     })
 }
 
-/// Every CPU's queue, where MuQSS is on.
+/// Creates every CPU's queue, where MuQSS is on.
 pub(crate) fn queues(m: &Machine) -> Vec<MuqssRq> {
     let all: Vec<CpuId> = (0..m.cpus.len() as u32).map(CpuId).collect();
     let niffies = m.niffies();
@@ -288,7 +288,7 @@ impl SchedClass for Muqss {
             _ => Placed { cpu: prev, why: Why::PrevCpu },
         }
     }
-    /// Where its parent is, if it may; an idle CPU takes it from there.
+    /// Places a new task where its parent is, if it may be there; an idle CPU takes it from there.
     fn select_task_rq_fork(
         &self,
         m: &Machine,
@@ -409,7 +409,7 @@ impl Machine {
         })
     }
 
-    /// Who should run on `cpu`, and where he waits.
+    /// The task that should run on `cpu`, and the CPU where it waits.
     fn earliest_deadline(&self, cpu: CpuId) -> Option<(TaskId, CpuId)> {
         let interactive = self.muqss_tunables().interactive;
         let (mut best, mut best_key, mut best_entries) = (None, u64::MAX, 0);
@@ -479,7 +479,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// What `curr` ran is taken off its slice.
+    /// Charges what `curr` ran to its slice.
     fn update_cpu_clock(&mut self, curr: TaskId) {
         let niffies = self.m().niffies();
         let ran = niffies - std::mem::replace(&mut self.muqss().last_ran, niffies);
@@ -498,8 +498,8 @@ impl Rq<'_, '_> {
         self.muqss_change(task, |e| e.check_deadline(&tunables, niffies, nice, policy));
     }
 
-    /// Slice and deadline of a new task: half of its parent's slice, if a task has created it that has
-    /// enough left; else its own.
+    /// Sets slice and deadline of a new task: half of its parent's slice, if a task has created it
+    /// that has enough left; else its own.
     fn muqss_fork(&mut self, task: TaskId) {
         let forked = self.m().is_fork(task);
         let parent = self.muqss().curr.filter(|_| forked);
@@ -591,7 +591,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Something of `task` changes by which it is sorted: it leaves its queue and comes back.
+    /// Changes something of `task` by which it is sorted: it leaves its queue and comes back.
     pub(super) fn muqss_requeue(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
         let waits = self.m().muqss_entity(task).node.is_some();
         if waits {

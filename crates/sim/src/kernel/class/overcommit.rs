@@ -37,7 +37,7 @@ use risetime_trace::Why;
 /// SCHED_OVERCOMMIT.
 pub(super) struct Overcommit;
 
-/// Those that its guarantee for others is about.
+/// Classes that the guarantee for others is about.
 const BELOW: [&dyn SchedClass; 3] = [&high::High, &muqss::Muqss, &fair::Fair];
 
 impl SchedClass for Overcommit {
@@ -88,7 +88,7 @@ impl SchedClass for Overcommit {
     fn set_next(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
         rq.update_rt(false);
     }
-    /// It gives up what is left of its request.
+    /// Gives up what `curr` has left of its request.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
         rq.advance_overcommit();
         if let Some(queue) = rq.c().overcommit.as_deref_mut() {
@@ -119,7 +119,7 @@ impl SchedClass for Overcommit {
 }
 
 impl Machine {
-    /// What would be asked of `cpu` with `task` there, 2²⁰: all of it.
+    /// The bandwidth that would be asked of `cpu` with `task` there, 2²⁰: all of the CPU.
     fn asked_with(&self, cpu: CpuId, task: TaskId) -> u64 {
         let c = self.cpu(cpu);
         let Policy::Overcommit { runtime, period } = self.task(task).sched.policy else { return 0 };
@@ -128,7 +128,7 @@ impl Machine {
         (own + others) * 1024 / c.capacity.0.max(1)
     }
 
-    /// Where least is asked for, its own CPU first.
+    /// The CPU of which least is asked with `task` on it, its own first.
     fn least_asked(&self, task: TaskId, stays: bool) -> Placed {
         let prev = self.task(task).cpu;
         let allowed = self.task(task).allowed.and(&self.root.online);
@@ -140,7 +140,7 @@ impl Machine {
         }
     }
 
-    /// What this task's turn is, if it runs: `None`: above the class, or in spare time.
+    /// The side whose turn `runs` takes; `None`: it is above the class, or in spare time.
     fn turn_of(&self, cpu: CpuId, runs: Option<TaskId>) -> Option<Turn> {
         let runs = runs?;
         match self.class_of(runs) {
@@ -153,7 +153,7 @@ impl Machine {
         }
     }
 
-    /// Whose turn it is, of equals that of who runs.
+    /// The side whose turn it is; on a tie the one that is running.
     fn overcommit_turn(&self, cpu: CpuId) -> Option<Turn> {
         let c = self.cpu(cpu);
         c.overcommit.as_deref()?.class.turn(self.turn_of(cpu, c.curr))
@@ -275,7 +275,7 @@ impl Rq<'_, '_> {
         self.settle_overcommit();
     }
 
-    /// At each tick, whoever runs.
+    /// Settles the class at each tick, whichever task runs.
     pub(super) fn tick_overcommit(&mut self) {
         if self.m().cpu(self.cpu).overcommit.is_some() {
             self.settle_overcommit();
@@ -283,14 +283,14 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// It leaves for another CPU or class, and takes its request along.
+    /// Takes `task` out, which leaves for another CPU or class and takes its request along.
     fn leave_overcommit(&mut self, task: TaskId) {
         let moved = self.overcommit().and_then(|queue| queue.class.leave(task));
         let exited = self.m().task(task).state == State::Exited;
         self.t(task).sched.overcommit = moved.filter(|_| !exited).map(Box::new);
     }
 
-    /// It goes to another CPU in its sleep.
+    /// Takes `task` out, which goes to another CPU in its sleep.
     pub(crate) fn migrate_task_rq_overcommit(&mut self, task: TaskId) {
         if self.m().class_of(task) == Class::Overcommit {
             self.update_rq_clock();
@@ -299,7 +299,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// More is asked of this CPU than it is: one that waits goes where the sum is less with it.
+    /// Pushes a waiting task away if more is asked of this CPU than it has: to where the sum with
+    /// it is less.
     fn push_overcommit(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let Some(queue) = m.cpu(cpu).overcommit.as_deref() else { return };

@@ -41,8 +41,8 @@ impl SchedClass for RealTime {
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: DequeueKind) {
         rq.dequeue_task_rt(task);
     }
-    /// Where they are throttled, what the previous one ran counts before the next one is picked: up to 6.11
-    /// it is put first.
+    /// Picks the first real-time task. Where they are throttled, what the previous one ran counts
+    /// before that: up to 6.11 it is put first.
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
         rq.update_curr_rt();
         let c = rq.m().cpu(rq.cpu);
@@ -62,7 +62,7 @@ impl SchedClass for RealTime {
     fn tick(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
         rq.task_tick_rt(curr);
     }
-    /// It goes to the end of its priority's list.
+    /// Moves `curr` to the end of its priority's list.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
         rq.c().rt.requeue(curr, false);
     }
@@ -113,8 +113,8 @@ impl Rq<'_, '_> {
         self.rt_rq_changed();
     }
 
-    /// Since 4.17 cpufreq hears of the queue; before, of the time that its task has run.
-    /// Source: commit 8f111bc357aa, "cpufreq/schedutil: Rewrite CPUFREQ_RT support".
+    /// Tells cpufreq of a change of the queue, since 4.17; before, cpufreq heard of the time that a
+    /// task has run. Source: commit 8f111bc357aa, "cpufreq/schedutil: Rewrite CPUFREQ_RT support".
     fn rt_rq_changed(&mut self) {
         if self.m().rev >= KernelRev::new(4, 17) {
             self.cpufreq_update_util();

@@ -78,7 +78,8 @@ impl SchedClass for RtGroups {
         }
         task
     }
-    /// They come with their servers, which are deadlines.
+    /// Picks nothing: tasks of real-time groups are picked through their servers, which are
+    /// deadlines.
     fn pick(&self, _: &mut Rq<'_, '_>) -> Option<TaskId> {
         None
     }
@@ -125,7 +126,7 @@ impl SchedClass for RtGroups {
             rq.push_rt_group(g);
         }
     }
-    /// What ran has used its time up to now; and a CPU whose task leaves takes another one of its group.
+    /// Charges what ran up to now; and lets a CPU whose task leaves pull another one of its group.
     fn balance(&self, rq: &mut Rq<'_, '_>, prev: TaskId) {
         rq.update_curr_rt_group();
         let (m, cpu) = (rq.m(), rq.cpu);
@@ -136,7 +137,7 @@ impl SchedClass for RtGroups {
             rq.pull_rt_group(g);
         }
     }
-    /// It stays: its group looks for a better one when it does not run.
+    /// Keeps the task where it is: its group looks for a better CPU when it does not run.
     fn select_task_rq(
         &self,
         m: &Machine,
@@ -172,7 +173,7 @@ impl Rq<'_, '_> {
         self.c().rt_groups.get_mut(g)
     }
 
-    /// That of the group of a task that is served here.
+    /// The queue of the group of a task that is served here.
     fn rt_group_mut(&mut self, task: TaskId) -> &mut RtGroupRq {
         let g = self.m().task(task).sched.served;
         self.group_rq(g).expect("a served group has a server on each CPU")
@@ -225,7 +226,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The same of all that are queued here.
+    /// Tells [`Rq::tell_served`] of all tasks of the group that are queued here.
     fn tell_group(&mut self, g: GroupId) {
         let queue = self.m().cpu(self.cpu).rt_groups.get(g).map(|own| &own.queue);
         let queued: Vec<TaskId> = queue.into_iter().flat_map(|q| q.iter().map(|q| q.1)).collect();
@@ -273,7 +274,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// It stands among the deadlines; it may come before who runs.
+    /// Queues the group's server among the deadlines; it may preempt the running task.
     fn queue_group_server(&mut self, g: GroupId) {
         let cpu = self.cpu;
         let Some(server) = self.m().cpu(cpu).rt_groups.get(g).map(|own| own.server) else { return };
@@ -395,7 +396,8 @@ impl Machine {
         (!lowest.1.is_empty()).then_some(lowest.1)
     }
 
-    /// Which task of `from` should rather run on `cpu`, of those that wait or whose server is throttled there.
+    /// The task of `from` that should rather run on `cpu`, of those that wait or whose server is
+    /// throttled there.
     fn pulled_of_group(&self, from: CpuId, cpu: CpuId, g: GroupId) -> Option<TaskId> {
         let (own, other) = (self.cpu(cpu).rt_groups.get(g)?, self.cpu(from).rt_groups.get(g)?);
         if other.queue.len() <= 1 && !other.server.throttled {
@@ -444,7 +446,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Once the CPU has switched: those of groups whose server has been throttled (`put_prev_task_rt`).
+    /// Pushes tasks away once the CPU has switched, of groups whose server has been throttled
+    /// (`put_prev_task_rt`).
     pub(crate) fn push_throttled_groups(&mut self) {
         self.set_push_groups(false);
         let all = self.c().rt_groups.iter_mut();

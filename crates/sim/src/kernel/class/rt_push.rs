@@ -98,7 +98,7 @@ fn find_lowest_rq(
     Some(nearest_of(m, &lowest, m.task(task).cpu, this_cpu, effects))
 }
 
-/// Of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
+/// Picks one of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
 pub(super) fn nearest_of(
     m: &Machine,
     among: &CpuSet,
@@ -122,7 +122,8 @@ pub(super) fn nearest_of(
     this.or_else(|| any_distribute(m, among, this_cpu, effects)).unwrap_or(cpu)
 }
 
-/// Any of them, looked for on `this_cpu`; the first one up to 5.10 (that release is from memory of the commit).
+/// Picks any of `among`, looked for on `this_cpu`; the first one up to 5.10 (that release is from
+/// memory of the commit).
 fn any_distribute(
     m: &Machine,
     among: &CpuSet,

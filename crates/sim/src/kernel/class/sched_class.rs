@@ -22,7 +22,7 @@ pub(crate) enum Preempts {
 
 /// A scheduling class: one file, and one line in [`CLASSES`](super::CLASSES). What is not said here does nothing.
 pub(crate) trait SchedClass: Sync {
-    /// What a task asks for to be of it, and what it is, in a sentence.
+    /// Tells what a task asks for to be of the class, and what the class is, in a sentence.
     fn about(&self) -> (&'static str, &'static str);
     /// `enqueue_task`; `waking`: not new, and not moved by balancing.
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, waking: bool);

@@ -107,13 +107,14 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Until 6.18 `switched_from` comes when the task is in its new class (`check_class_changed`), later between the two
-    /// (`sched_change_begin`). So when cpufreq hears of a deadline task's bandwidth, what it needed as a fair one counts still.
+    /// Whether `switched_from` comes last. Until 6.18 it comes when the task is in its new class
+    /// (`check_class_changed`), later between the two (`sched_change_begin`). So when cpufreq hears
+    /// of a deadline task's bandwidth, what it needed as a fair one counts still.
     fn switched_from_last(&self) -> bool {
         self.m().rev < KernelRev::new(6, 19)
     }
 
-    /// From one class to another, whoever asked for it.
+    /// Moves `task` from one class to another, whoever asked for it.
     pub(crate) fn change_class(&mut self, task: TaskId, policy: Policy) {
         let cpu = self.cpu;
         let from = self.m().class_of(task);
@@ -261,8 +262,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// What the fair class keeps of a policy: weight, slice, preemption. SCHED_IDLE leaves the slice as it was
-    /// (`fair_policy`, `__setparam_fair`).
+    /// Sets what the fair class keeps of a policy: weight, slice, preemption. SCHED_IDLE leaves the
+    /// slice as it was (`fair_policy`, `__setparam_fair`).
     fn set_fair_policy(&mut self, task: TaskId, policy: Policy) {
         let slice = match policy {
             Policy::Batch { slice } | Policy::Other { slice } => Some(slice),
@@ -344,7 +345,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// Other clamps are in force for a task of this CPU.
+    /// Puts other clamps in force for a task of this CPU.
     pub(crate) fn set_clamps(&mut self, task: TaskId, clamps: Uclamp) {
         self.t(task).uclamp.request = clamps;
         self.uclamp(task, UclampRq::uclamp_rq_reinc);
@@ -405,7 +406,8 @@ impl Rq<'_, '_> {
         Ok(())
     }
 
-    /// What is reserved in the task's root domain (`dl_bw`), and the capacity of its CPUs: an exclusive cpuset's, or all.
+    /// The bandwidth that is reserved in the task's root domain (`dl_bw`), and the capacity of its
+    /// CPUs: an exclusive cpuset's, or all.
     ///
     /// DEVIATES(partitions): what a deadline task may reclaim is counted over all CPUs, in the kernel over those of its root domain;
     /// tasks with `dl-reclaim` in exclusive cpusets get another share of what others leave.

@@ -39,7 +39,7 @@ impl Rq<'_, '_> {
         self.program_event();
     }
 
-    /// It is throttled, and is to be demoted once this event is over.
+    /// Notes that a throttled task is to be demoted once this event is over.
     pub(super) fn demote_later(&mut self, task: TaskId) {
         let sched = &mut self.t(task).sched;
         if sched.stop || sched.demoted.is_some() {
@@ -49,7 +49,7 @@ impl Rq<'_, '_> {
         self.push_demotion(task, self.m().now);
     }
 
-    /// The same for all real-time tasks that are queued here.
+    /// Notes that all real-time tasks that are queued here are to be demoted.
     pub(super) fn demote_queue_rt(&mut self) {
         if self.m().sysctls.demotion {
             let queued: Vec<TaskId> =
@@ -58,7 +58,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// It wakes: what it was meant to be again in its sleep, it is now.
+    /// Promotes a waking task now if it was meant to be promoted in its sleep.
     pub(crate) fn wakes_demoted(&mut self, task: TaskId) {
         if self.m().task(task).sched.demoted.as_ref().is_some_and(|demoted| demoted.due) {
             self.push_demotion(task, self.m().now);

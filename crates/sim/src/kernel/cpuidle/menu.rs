@@ -9,7 +9,7 @@ use risetime_kernel::units::Span;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "menu",
-    doc: "as long as typical sleeps and the next timer say",
+    doc: "idle states by the length of typical sleeps and the next timer",
     make: |rev| Box::new(Menu(cpuidle::IdleGovernor::named("menu", rev))),
 };
 

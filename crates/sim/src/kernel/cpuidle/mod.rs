@@ -21,7 +21,7 @@ use risetime_kernel::units::Span;
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
 
-/// One of them: what it is called, how to make one for a CPU.
+/// An idle governor: its name, and how to make one for a CPU.
 pub struct Descriptor {
     /// The kernel's name for it, as in `/sys/devices/system/cpu/cpuidle/available_governors`.
     pub name: &'static str,
@@ -55,11 +55,11 @@ macro_rules! disable {
     };
 }
 
-/// Which idle states may be taken.
+/// Settings of idle states.
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: LATENCY,
-        doc: "no idle state that takes longer to leave than this (PM QoS, as long as the file is held open; 0: the first alone)",
+        doc: "limit on the exit latency of idle states (PM QoS, as long as the file is held open; 0: the first state alone)",
         unit: "µs",
         range: Range::Int(0, i32::MAX as i64),
         default: Default::Unset,
@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: MAX_CSTATE,
-        doc: "so many idle states at most, one that polls not counted (also processor.max_cstate)",
+        doc: "largest number of idle states, one that polls not counted (also processor.max_cstate)",
         unit: "states",
         range: Range::Int(1, CPUIDLE_STATE_MAX as i64),
         default: Default::Unset,
@@ -85,7 +85,7 @@ pub(crate) const PARAMS: &[Param] = &[
     disable!("9"),
 ];
 
-/// What settings forbid.
+/// The limits that settings put on idle states.
 pub(crate) fn limits(settings: &Settings) -> Limits {
     let latency = settings.int(LATENCY).map(|us| Span::from_us(us.max(0) as u64));
     let off = |n: &usize| settings.int(&format!("state{n}_disable")) == Some(1);
@@ -95,14 +95,14 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// How many states a driver has that is told how many it may have.
+/// The number of states of a driver that is told how many it may have.
 pub(crate) fn most_states(d: &Domain, settings: &Settings) -> usize {
     let polls = |s: &&risetime_model::platform::IdleState| s.exit_latency == Span(0);
     let polling = d.idle.iter().take_while(polls).count().min(1);
     settings.int(MAX_CSTATE).map_or(usize::MAX, |n| n.max(1) as usize + polling)
 }
 
-/// Their names, for the setting `cpuidle_governor`.
+/// Names of the idle governors, for the setting `cpuidle_governor`.
 pub const NAMES: &[&str] = &{
     let (mut names, mut i) = ([""; REGISTRY.len()], 0);
     while i < names.len() {
@@ -112,7 +112,7 @@ pub const NAMES: &[&str] = &{
     names
 };
 
-/// The one called `name`; settings were checked against [`NAMES`].
+/// The idle governor called `name`; settings were checked against [`NAMES`].
 pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
 }

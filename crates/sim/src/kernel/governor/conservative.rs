@@ -34,7 +34,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "down_threshold",
-            doc: "below this load it steps down; less than up_threshold",
+            doc: "below this load a policy steps down; less than up_threshold",
             unit: "%",
             range: Range::Int(1, 99),
             default: Default::Int(20),
@@ -50,7 +50,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "sampling_down_factor",
-            doc: "down only at every sample of so many",
+            doc: "a policy steps down only at every sample of so many",
             unit: "samples",
             range: Range::Int(1, 10),
             default: Default::Int(1),
@@ -96,8 +96,8 @@ struct Conservative {
     state: State,
 }
 
-/// Since when steps that a sleep put off are made up for only where the sample itself is below `down_threshold`: in
-/// 6.12.117 and 7.3.4, not in 6.1.192 and 7.2.13.
+/// Whether steps that a sleep put off are made up for only where the sample itself is below
+/// `down_threshold`: in 6.12.117 and 7.3.4, not in 6.1.192 and 7.2.13.
 fn makes_up_only_below(rev: KernelRev) -> bool {
     (rev.major, rev.minor) == (6, 12) || (rev.major, rev.minor) >= (7, 3)
 }

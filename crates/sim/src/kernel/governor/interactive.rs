@@ -157,18 +157,18 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     },
 };
 
-/// From when to when a pulse lasts after the workload's start, µs.
+/// The begin and end of a pulse after the workload's start, in µs.
 fn pulse(settings: &Settings) -> Option<(u64, u64)> {
     let from = settings.int("boostpulse")?.max(0) as u64;
     Some((from, from + u64::from(number(settings, "boostpulse_duration"))))
 }
 
 struct Interactive {
-    /// By place in the policy.
+    /// State of the CPUs, by place in the policy.
     cpus: Vec<Cpu>,
-    /// Likewise, the jiffy in which the CPU's timer expires.
+    /// Jiffy in which each CPU's timer expires, by place in the policy.
     expires: Vec<u64>,
-    /// In jiffies.
+    /// Rate of the timer, in jiffies.
     timer_rate: u64,
     timer_slack: Option<u64>,
     hispeed_freq: Option<KHz>,
@@ -184,7 +184,7 @@ struct Interactive {
     why: Why,
 }
 
-/// How long the workload has run, µs; 0 before.
+/// The time that the workload has run, in µs; 0 before its start.
 fn since_start_us(domain: &DomainView<'_>) -> u64 {
     domain.now().0.saturating_sub(domain.workload_start().0) / 1000
 }

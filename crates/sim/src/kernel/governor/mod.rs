@@ -38,7 +38,8 @@ pub trait Governor {
     ) -> Option<FreqRequest> {
         None
     }
-    /// Its timer has expired on `cpu` ([`Effects::set_timer`], [`Effects::set_timer_on`]).
+    /// Decides when the governor's timer has expired on `cpu` ([`Effects::set_timer`],
+    /// [`Effects::set_timer_on`]).
     fn timer(&mut self, _: &DomainView<'_>, _cpu: CpuId, _: &mut Effects) -> Option<FreqRequest> {
         None
     }
@@ -46,7 +47,7 @@ pub trait Governor {
     fn attends(&self) -> bool {
         false
     }
-    /// Something has happened on `cpu`.
+    /// Decides when something has happened on `cpu` that the governor asks to hear of.
     fn occasion(
         &mut self,
         _: &DomainView<'_>,
@@ -60,11 +61,11 @@ pub trait Governor {
     fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
         Some(domain.within_limits(domain.cur()))
     }
-    /// Its kthread has run ([`Effects::defer_work`]).
+    /// Decides when the governor's kthread has run ([`Effects::defer_work`]).
     fn work(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         None
     }
-    /// It finds itself in a run under way.
+    /// Takes over the state of a run under way.
     fn resume(&mut self, _: &Resumed) {}
 }
 
@@ -83,18 +84,18 @@ pub enum Occasion {
     Frequency,
 }
 
-/// Where a governor stands in a run under way.
+/// State of a governor in a run under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resumed {
-    /// What was asked for last.
+    /// Frequency that was asked for last.
     pub freq: KHz,
-    /// When.
+    /// Time of that request.
     pub since: Instant,
     /// What `freq` was made from (`cached_raw_freq`); 0: not known.
     pub cached_raw_freq: KHz,
     /// The next look decides whatever the rate limit says (`need_freq_update`).
     pub forced: bool,
-    /// Of the CPU at this place in the policy.
+    /// State of the CPU at this place in the policy.
     pub of_cpu: Option<ResumedCpu>,
 }
 
@@ -105,10 +106,10 @@ impl Resumed {
     }
 }
 
-/// Where it stands with one CPU.
+/// State of a governor for one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct ResumedCpu {
-    /// Its place in the policy.
+    /// Place of the CPU in the policy.
     pub place: usize,
     /// `bw_min`.
     pub bw_min: Util,
@@ -122,40 +123,41 @@ pub struct Descriptor {
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
-    /// Its tunables.
+    /// Tunables of the governor.
     pub params: &'static [Param],
-    /// On which thread its work is done.
+    /// Thread on which its work is done.
     pub works: Works,
     /// A new instance.
     pub make: fn(&Platform, usize, &Settings) -> Box<dyn Governor>,
 }
 
-/// On which thread a governor's work is done, and frequencies are changed.
+/// Thread on which a governor's work is done, and frequencies are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Works {
-    /// At once where the driver can switch fast, else on the deadline kthread of the policy (`sugov:N`): up to 4.15 a
-    /// real-time one, up to 4.9 a worker.
+    /// The work is done at once where the driver can switch fast, else on the deadline kthread of
+    /// the policy (`sugov:N`): up to 4.15 a real-time one, up to 4.9 a worker.
     WhereSlow,
-    /// On that kthread, also where the driver could switch fast.
+    /// The work is done on that kthread, also where the driver could switch fast.
     Sugov,
-    /// On a fair worker of the CPU that gave rise to it (`kworker/N`), which also waits in the driver: these
-    /// governors never switch fast.
+    /// The work is done on a fair worker of the CPU that gave rise to it (`kworker/N`), which also
+    /// waits in the driver: these governors never switch fast.
     Kworker,
-    /// At once where the driver can switch fast, else on such a worker.
+    /// The work is done at once where the driver can switch fast, else on such a worker.
     KworkerWhereSlow,
-    /// On a real-time kthread of the policy, `name:N`.
+    /// The work is done on a real-time kthread of the policy, `name:N`.
     Fifo {
-        /// What it is called.
+        /// Name of the thread.
         name: &'static str,
-        /// Its priority, 1 to 99.
+        /// Priority of the thread, 1 to 99.
         priority: u8,
-        /// Only where the driver cannot switch fast; else always, and it waits in the driver.
+        /// True if the thread is used only where the driver cannot switch fast; else always, and it
+        /// waits in the driver.
         where_slow: bool,
     },
 }
 
 impl Works {
-    /// What it was in that kernel.
+    /// The way of working in that kernel.
     pub(crate) fn in_rev(self, rev: KernelRev) -> Works {
         match self {
             Works::WhereSlow if rev < KernelRev::new(4, 10) => Works::KworkerWhereSlow,
@@ -214,7 +216,7 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
     conservative::check(policy, settings)
 }
 
-/// Their names, for the setting `governor`.
+/// Names of the governors, for the setting `governor`.
 pub const NAMES: &[&str] = &{
     let (mut names, mut i) = ([""; REGISTRY.len()], 0);
     while i < names.len() {
@@ -229,7 +231,7 @@ pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
 }
 
-/// Their tunables, each group available only when its governor is in use.
+/// The governors' tunables, each group available only when its governor is in use.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
     REGISTRY.iter().map(|d| Group { owner: Some(("governor", d.name)), params: d.params })
 }

@@ -37,7 +37,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "sampling_down_factor",
-            doc: "at the highest frequency samples are taken so many times as rarely",
+            doc: "factor by which samples are rarer at the highest frequency",
             unit: "samples",
             range: Range::Int(1, 100_000),
             default: Default::Int(1),
@@ -45,7 +45,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "powersave_bias",
-            doc: "how much less than it would be a frequency is in the mean",
+            doc: "mean reduction of every frequency",
             unit: "‰",
             range: Range::Int(0, 1000),
             default: Default::Int(0),

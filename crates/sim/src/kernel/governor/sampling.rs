@@ -70,23 +70,24 @@ pub(super) const AFTER_IDLE: Param = Param {
     home: Home::Patched(None, Neutral::Name("copy")),
 };
 
-/// What makes it look.
+/// The setting of what makes a governor look.
 pub(super) const SAMPLING: Param = Param {
     name: "sampling",
-    doc: "what makes it look: scheduler = updates of util; timer = a deferrable timer of each CPU",
+    doc: "trigger of the governor's looks: scheduler = updates of util; timer = a deferrable timer of each CPU",
     unit: "",
     range: Range::OneOf(&["scheduler", "timer"]),
     default: Default::Derived("scheduler, up to 4.5 timer"),
     home: Home::Patched(None, Neutral::Name("scheduler")),
 };
 
-/// Since when the scheduler's updates make it look (commit 9be4fd2c7723).
+/// The default of what makes a governor look: the scheduler's updates since commit 9be4fd2c7723, a
+/// timer before.
 pub(super) fn default_sampling(kernel: KernelRev) -> Value {
     let timer = kernel < KernelRev::new(4, 6);
     Value::Name(if timer { "timer" } else { "scheduler" }.to_string())
 }
 
-/// Since when a load is copied (commit 18b46abd0009).
+/// The default of the load after a sleep: copied since commit 18b46abd0009.
 pub(super) fn default_after_idle(kernel: KernelRev) -> Value {
     let computed = kernel < KernelRev::new(3, 16);
     Value::Name(if computed { "computed" } else { "copy" }.to_string())
@@ -116,7 +117,7 @@ pub(super) fn number(settings: &Settings, name: &str) -> u32 {
 
 /// `struct policy_dbs_info`.
 pub(super) struct PolicyDbs {
-    /// By place in the policy.
+    /// Samples by place in the policy.
     cpus: Vec<CpuDbs>,
     pub(super) sampling_rate: u32,
     ignore_nice: bool,
@@ -126,7 +127,7 @@ pub(super) struct PolicyDbs {
     last_sample: Option<Instant>,
     sample_delay: Span,
     work_in_progress: bool,
-    /// Of each CPU the jiffy in which its timer expires, where timers make it look.
+    /// Jiffy in which each CPU's timer expires, where timers make the governor look.
     timers: Option<Vec<u64>>,
     /// `explain` has had a CPU want the highest frequency at the last sample, whatever its load.
     pub(super) wants_all: bool,
@@ -246,7 +247,7 @@ impl PolicyDbs {
     }
 }
 
-/// What a policy asks for at a load.
+/// The request for `freq` at a load.
 pub(super) fn request(domain: &DomainView<'_>, load: u32, freq: KHz) -> FreqRequest {
     let why = if freq == domain.cur() { Why::Unchanged } else { Why::Util };
     FreqRequest { util: of_1024(load), freq, why }

@@ -26,7 +26,7 @@ use risetime_trace::Why;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "schedfreq",
-    doc: "what schedutil was chosen over: capacity requests of the scheduler, throttled",
+    doc: "the alternative over which schedutil was chosen: capacity requests of the scheduler, throttled",
     params: &[Param {
         name: "throttle_nsec",
         doc: "after a change of frequency the next one waits for so long (in postings before v7 for the transition latency, or 50 ms)",
@@ -63,16 +63,17 @@ struct SchedFreq {
     fast_switch: bool,
     /// `gd->requested_freq`.
     requested: KHz,
-    /// That as it was asked for, if the driver has not been told yet.
+    /// Request as it was made, if the driver has not been told yet.
     asked: Option<FreqRequest>,
-    /// What it was told last.
+    /// Frequency that the driver was told last.
     told: KHz,
-    /// By place in the policy.
+    /// State by place in the policy.
     cpus: Vec<PerCpu>,
 }
 
 impl SchedFreq {
-    /// What the classes above the fair one need of `cpu`, and the fair one where it is asked.
+    /// The capacity that the classes above the fair one need of `cpu`, and the fair one where it is
+    /// asked (`fair`).
     fn reqs(domain: &DomainView<'_>, cpu: CpuId, fair: bool) -> SchedCapacityReqs {
         let capacity = domain.capacity();
         let util = domain.util_avg(cpu).min(Util(capacity.0));

@@ -147,9 +147,9 @@ struct Schedutil {
     cached_raw_freq: KHz,
     /// The least and the most util that have led to `next_freq` since the limits last changed, and with them all between.
     same_opp: Option<(Util, Util)>,
-    /// By the CPU's place in the domain.
+    /// State by the CPU's place in the domain.
     cpus: Vec<PerCpu>,
-    /// One of them may have an iowait boost.
+    /// True if one of the CPUs may have an iowait boost.
     boosts: bool,
     tick: Span,
 }
@@ -158,11 +158,11 @@ struct Schedutil {
 struct PerCpu {
     iowait: IowaitBoost,
     saved_idle_calls: u64,
-    /// Up to 4.16: its need at its last look, and when that was.
+    /// Need at the CPU's last look, up to 4.16, and when that was.
     seen: Option<(Instant, Need)>,
     /// What the last decision guaranteed it: deadline bandwidth, or its lower clamp (`bw_min`).
     bw_min: Util,
-    /// What it needs by the short way, and as of which generation; 0: not known.
+    /// Needs of the CPU by the short way, and the generation that they are of; 0: not known.
     needs: Needs,
     needs_gen: u32,
 }
@@ -176,23 +176,23 @@ struct Need {
     min: Util,
 }
 
-/// That of no CPU.
+/// The need of no CPU.
 const NO_NEED: Need = Need { util: Util(0), why: Why::Util, min: Util(0) };
 
 impl Need {
-    /// What of it counts beside another CPU's `most`: the reason only if it is more.
+    /// The part of the need that counts beside another CPU's `most`: the reason only if it is more.
     fn of_note(self, most: Util) -> (Util, Util, Option<Why>) {
         (self.util, self.min, (self.util > most).then_some(self.why))
     }
 }
 
-/// Who asks for more than util does: deadline bandwidth, or a lower clamp.
+/// The reason for which more is asked for than util: deadline bandwidth, or a lower clamp.
 #[inline]
 fn why_raised(domain: &DomainView<'_>, cpu: CpuId, perf: Util) -> Why {
     if domain.cpu_bw_dl(cpu) >= perf { Why::DlBandwidth } else { Why::UclampMin }
 }
 
-/// What `cpu` needs by the short way, with its reason.
+/// The need of `cpu` by the short way, with its reason.
 #[inline]
 fn plain_need_of(domain: &DomainView<'_>, cpu: CpuId, needs: Needs) -> Need {
     let Needs { wanted, perf, min } = needs;
@@ -299,7 +299,7 @@ impl Schedutil {
         fresh.fold(NO_NEED, |most, need| if need.util > most.util { need } else { most })
     }
 
-    /// What the policy's CPUs need, by the short way: for where nobody waits for IO.
+    /// The need of the policy's CPUs by the short way: for where no task waits for IO.
     #[inline]
     fn plain_need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         short_ways::take(ShortWay::Plain);

@@ -90,7 +90,7 @@ struct Schedutil {
 }
 
 impl Schedutil {
-    /// What the fair class says of `cpu`; a class above it: everything.
+    /// The need of `cpu` as the fair class says it; with a class above it running, everything.
     fn need_of(domain: &DomainView<'_>, cpu: CpuId) -> Need {
         let max = domain.capacity();
         if domain.runs_above_fair(cpu) {

@@ -18,7 +18,7 @@ use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
 pub struct DomainView<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) index: usize,
-    /// Somebody wants to know what a look came to that decided nothing.
+    /// True if a look that decided nothing is told, too.
     pub(crate) told: bool,
 }
 
@@ -32,7 +32,7 @@ impl DomainView<'_> {
     pub fn now(&self) -> Instant {
         self.machine.now
     }
-    /// When the workload starts, from which settings count what they say of later.
+    /// The time at which the workload starts, from which settings count what they say of later.
     pub fn workload_start(&self) -> Instant {
         self.machine.start.planned
     }
@@ -41,7 +41,7 @@ impl DomainView<'_> {
     pub fn rev(&self) -> KernelRev {
         self.machine.rev
     }
-    /// Its CPUs, ascending.
+    /// Returns the policy's CPUs, ascending.
     #[inline]
     pub fn cpus(&self) -> &[CpuId] {
         &self.domain().cpus
@@ -51,12 +51,12 @@ impl DomainView<'_> {
     pub fn place_in_policy(&self, cpu: CpuId) -> usize {
         self.machine.cpu(cpu).in_domain
     }
-    /// Capacity of its CPUs.
+    /// The capacity of the policy's CPUs.
     #[inline]
     pub fn capacity(&self) -> Capacity {
         self.machine.cpu(self.domain().cpus[0]).capacity
     }
-    /// Highest frequency.
+    /// The highest frequency.
     #[inline]
     pub fn freq_max(&self) -> KHz {
         self.domain().freq_max()
@@ -66,7 +66,8 @@ impl DomainView<'_> {
     pub fn freq_ref(&self) -> KHz {
         self.domain().scale.freq_ref
     }
-    /// Where the scheduler keeps the capacity of each OPP: the first one that has so much, else the highest.
+    /// The first OPP with that much capacity, else the highest, where the scheduler keeps the
+    /// capacity of each OPP; `None` where it does not.
     pub fn freq_of_capacity(&self, util: Util) -> Option<KHz> {
         let of_opp = &self.domain().scale.of_opp;
         let enough = of_opp.iter().find(|(_, capacity)| capacity.0 >= util.0);
@@ -111,11 +112,12 @@ impl DomainView<'_> {
         let m = self.machine;
         m.cpu(cpu).curr.is_some_and(|task| m.class_of(task).is_above_fair())
     }
-    /// What real-time tasks have used of `cpu` of late, and what deadline tasks have been promised.
+    /// The util that real-time tasks have had of `cpu` of late, and the bandwidth that deadline
+    /// tasks have been promised.
     pub fn util_above_fair(&self, cpu: CpuId) -> (Util, Util) {
         (self.machine.rq_util(cpu).rt, self.cpu_bw_dl(cpu))
     }
-    /// How many fair tasks `cpu` has to run.
+    /// The number of fair tasks that `cpu` has to run.
     pub fn nr_fair(&self, cpu: CpuId) -> usize {
         let c = self.machine.cpu(cpu);
         c.h_nr_runnable() + c.muqss.as_ref().map_or(0, |rq| rq.nr_running())
@@ -145,7 +147,7 @@ impl DomainView<'_> {
         let c = self.machine.cpu(cpu);
         (c.in_domain, c.needs_gen)
     }
-    /// What `cpu` needs by the short way.
+    /// The needs of `cpu` by the short way.
     #[inline]
     pub(crate) fn plain_needs(&self, cpu: CpuId) -> Needs {
         let c = self.machine.cpu(cpu);
@@ -170,7 +172,7 @@ impl DomainView<'_> {
         self.machine.classes.uclamp_used
             && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
     }
-    /// Somebody wants to know what a look came to that decided nothing.
+    /// Whether a look that decided nothing is to be told, too.
     #[inline]
     pub(crate) fn is_told(&self) -> bool {
         self.told || !self.machine.unheard
@@ -209,7 +211,7 @@ impl DomainView<'_> {
     pub fn fast_switch(&self) -> bool {
         self.domain().fast_switch
     }
-    /// Its frequencies, ascending.
+    /// Iterates over the policy's frequencies, ascending.
     pub fn freqs(&self) -> impl Iterator<Item = KHz> + '_ {
         self.domain().table.iter().map(|entry| entry.freq)
     }
@@ -226,12 +228,12 @@ impl DomainView<'_> {
     pub fn jiffies(&self) -> u64 {
         self.machine.jiffies()
     }
-    /// When that tick comes, or came.
+    /// The time at which that tick comes, or came.
     pub(crate) fn at_jiffy(&self, jiffy: u64) -> Instant {
         let ticks = jiffy.saturating_sub(self.jiffies() + 1);
         self.machine.next_tick() + Span(self.machine.tick.0 * ticks)
     }
-    /// Its frequency table.
+    /// Returns the policy's frequency table.
     pub(crate) fn table(&self) -> &[FreqTableEntry] {
         &self.domain().table
     }
@@ -243,7 +245,7 @@ impl DomainView<'_> {
     pub fn tick(&self) -> Span {
         self.machine.tick
     }
-    /// How often `cpu` has entered idle.
+    /// Counts how often `cpu` has entered idle.
     #[inline]
     pub fn idle_calls(&self, cpu: CpuId) -> u64 {
         self.machine.cpu(cpu).idle_calls

@@ -28,7 +28,7 @@ use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 use risetime_trace::Why;
 use std::cell::RefCell;
 
-/// How well a CPU fits, in the kernel's order: fits, only its boost does not, not at all.
+/// The rank of how well a CPU fits, in the kernel's order: fits, does not, only its boost does not.
 fn rank(fit: Fit) -> i32 {
     match fit {
         Fit::Fits => 1,
@@ -65,7 +65,8 @@ struct Asked<'a> {
     busy: Util,
     /// See [`crate::state::plain`]; its clamps are open, too.
     plain: bool,
-    /// As posted, the energy estimate, too, counts as the last look at each CPU's util (RFC 00/16, patch 14).
+    /// Effects: as posted, the energy estimate, too, counts as the last look at each CPU's util
+    /// (RFC 00/16, patch 14).
     effects: RefCell<Effects>,
 }
 
@@ -240,7 +241,7 @@ impl Asked<'_> {
         avg.max(cfs.util_est + self.p.util_est)
     }
 
-    /// What `cpu` makes schedutil ask for with the task there.
+    /// The util that `cpu` makes schedutil ask for with the task there.
     #[inline]
     fn perf_there(&self, cpu: CpuId) -> Util {
         if !self.plain {
@@ -277,7 +278,7 @@ impl Asked<'_> {
         cpu_util(cpu, &cfs, p, dst, boost, c.capacity)
     }
 
-    /// What `cpu` makes schedutil ask for with the task on `dst`.
+    /// The util that `cpu` makes schedutil ask for with the task on `dst`.
     fn perf(&self, cpu: CpuId, dst: CpuId) -> Util {
         let (m, c) = (self.m, self.m.cpu(cpu));
         let util = self.frequency_util(cpu, Some(dst));
@@ -296,7 +297,7 @@ impl Asked<'_> {
 }
 
 impl Asked<'_> {
-    /// What schedutil makes of it: with headroom, and within the clamps.
+    /// The util that schedutil makes of `eff`: with headroom, and within the clamps.
     #[inline]
     fn clamped(&self, cpu: CpuId, eff: EffectiveUtil) -> Util {
         let mut effects = self.effects.borrow_mut();
@@ -309,7 +310,7 @@ impl Asked<'_> {
 struct Without<'a> {
     asked: &'a Asked<'a>,
     domain: &'a FreqDomain,
-    /// Of each of its CPUs.
+    /// Capacity of each of the domain's CPUs.
     capacity: Capacity,
     actual: Capacity,
     /// `eenv_pd_busy_time`.
@@ -327,7 +328,7 @@ impl<'a> Without<'a> {
         Without { asked, domain, capacity, actual, busy, most, of, second }
     }
 
-    /// What every CPU of the domain needs.
+    /// Counts what every CPU of the domain needs.
     fn count_all(&mut self) {
         let (m, asked) = (self.asked.m, self.asked);
         for &cpu in &self.domain.cpus {

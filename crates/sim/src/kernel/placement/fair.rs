@@ -59,8 +59,8 @@ impl Placement for Fair {
     }
 }
 
-/// What `wake_affine` chooses, where it is asked: in the waker's smallest domain that also holds
-/// the previous CPU.
+/// The CPU that `wake_affine` chooses, where it is asked: in the waker's smallest domain that also
+/// holds the previous CPU.
 fn affine_target(m: &Machine, task: TaskId, waker: Waker) -> Option<CpuId> {
     let t = m.task(task);
     if waker.cpu == t.cpu || !t.allowed.contains(waker.cpu) || wake_wide(m, task, waker) {

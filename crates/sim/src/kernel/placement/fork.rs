@@ -22,10 +22,10 @@ use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Why;
 
-/// How busy a group is, idlest first (`enum group_type`, as far as forks use it).
+/// Load of a group, idlest first (`enum group_type`, as far as forks use it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GroupType {
-    /// It has capacity to spare.
+    /// The group has capacity to spare.
     HasSpare,
     /// Just full.
     FullyBusy,
@@ -35,9 +35,9 @@ pub(crate) enum GroupType {
     SmtBalance,
     /// Affinity has kept tasks there.
     Imbalanced,
-    /// It has tasks that prefer the cache of the CPU that looks for some.
+    /// The group has tasks that prefer the cache of the CPU that looks for some.
     LlcBalance,
-    /// More than full.
+    /// The group is more than full.
     Overloaded,
 }
 
@@ -262,8 +262,8 @@ mod tests {
     use risetime_kernel::units::Span;
     use risetime_model::{Platform, Workload};
 
-    /// Where a new task goes that may use CPUs 0 and 4, from CPU 0, in a machine of two caches whose CPUs
-    /// 5 to 7 are busy.
+    /// The CPU on which a new task is placed that may use CPUs 0 and 4, from CPU 0, in a machine of
+    /// two caches whose CPUs 5 to 7 are busy.
     fn placed(kernel: &str, prepare: impl FnOnce(&mut Machine)) -> CpuId {
         let p = platform("0-7", r#"llc = ["0-3", "4-7"]"#);
         let text =

@@ -146,7 +146,7 @@ impl Rq<'_, '_> {
     }
 }
 
-/// How many CPUs a search of `domain` looks at; `None`: none.
+/// The number of CPUs that a search of `domain` looks at; `None`: it is left out.
 fn scan_limit(m: &Machine, shared: Option<usize>) -> Option<u32> {
     match shared.map(|i| m.root.shared[i].nr_idle_scan) {
         Some(0) => None,
@@ -243,9 +243,9 @@ fn select_idle_cpu(
     idle
 }
 
-/// How little a CPU misses what the task needs, lower is better (`enum asym_fits_state`): first idle
-/// cores, then threads beside a busy one; on either, what fits but for `uclamp_min` before what does
-/// not. (An idle core that fits is taken at once.)
+/// The rank of how little a CPU misses what the task needs, lower is better (`enum
+/// asym_fits_state`): first idle cores, then threads beside a busy one; on either, what fits but
+/// for `uclamp_min` before what does not. (An idle core that fits is taken at once.)
 fn rank(fit: Fit, idle_core: bool) -> i32 {
     const ASYM_IDLE_CORE_BIAS: i32 = -3;
     let thread = match fit {

@@ -33,7 +33,7 @@ pub trait Placement {
 
 /// One placement.
 pub struct Descriptor {
-    /// Its name.
+    /// Name of the placement.
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
@@ -44,7 +44,7 @@ pub struct Descriptor {
 /// All placements.
 pub const REGISTRY: &[Descriptor] = &[fair::DESCRIPTOR, prev::DESCRIPTOR];
 
-/// Their names, for the setting `placement`.
+/// Names of the placements, for the setting `placement`.
 pub const NAMES: &[&str] = &{
     let (mut names, mut i) = ([""; REGISTRY.len()], 0);
     while i < names.len() {

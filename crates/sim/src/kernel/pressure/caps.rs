@@ -53,7 +53,7 @@ macro_rules! cap {
             },
             Param {
                 name: concat!($prefix, "_from_ms"),
-                doc: "from when on, after the workload's start (unset: from the beginning of the run)",
+                doc: "begin of the cap, after the workload's start (unset: from the beginning of the run)",
                 unit: "ms",
                 range: Range::Int(0, 1_000_000_000),
                 default: Default::Unset,
@@ -61,7 +61,7 @@ macro_rules! cap {
             },
             Param {
                 name: concat!($prefix, "_until_ms"),
-                doc: "until when, after the workload's start (unset: to the end)",
+                doc: "end of the cap, after the workload's start (unset: to the end of the run)",
                 unit: "ms",
                 range: Range::Int(1, 1_000_000_000),
                 default: Default::Unset,
@@ -69,7 +69,7 @@ macro_rules! cap {
             },
             Param {
                 name: concat!($prefix, "_period_us"),
-                doc: "it comes once in such a time, and goes again (unset: it stays)",
+                doc: "period in which the cap comes once, and goes again (unset: it stays)",
                 unit: "µs",
                 range: Range::Int(10, super::LONGEST_US),
                 default: Default::Unset,
@@ -77,7 +77,7 @@ macro_rules! cap {
             },
             Param {
                 name: concat!($prefix, "_on_us"),
-                doc: "how long of each period it stays (unset: half of it)",
+                doc: "part of each period for which the cap stays (unset: half of it)",
                 unit: "µs",
                 range: Range::Int(1, super::LONGEST_US),
                 default: Default::Unset,
@@ -87,11 +87,11 @@ macro_rules! cap {
     };
 }
 
-/// Somebody who caps.
+/// A party that caps.
 pub(crate) struct Capped {
     input: Input,
     about: (&'static str, &'static str),
-    /// What it allows, then from when, until when, how often and how long.
+    /// Settings of the cap: what it allows, then from when, until when, how often and how long.
     params: &'static [Param; 5],
     per_policy: &'static [&'static str],
 }
@@ -151,7 +151,7 @@ pub(crate) static USER: Capped = Capped {
 
 const INTERFACES: &[&str] = &["none", "instant", "average", "permanent"];
 
-/// How the scheduler hears of each.
+/// Settings of how the scheduler hears of each cap.
 pub(crate) struct Interfaces;
 
 const fn heard_by(name: &'static str, doc: &'static str) -> Param {
@@ -167,7 +167,7 @@ const fn heard_by(name: &'static str, doc: &'static str) -> Param {
 
 const AFTER: &str = "pressure_permanent_ms";
 
-/// By [`Input`].
+/// Settings by [`Input`].
 const OF_INPUT: [&str; 5] =
     ["hw_pressure", "thermal_pressure", "firmware_pressure", "power_pressure", "user_pressure"];
 
@@ -190,7 +190,7 @@ impl Source for Interfaces {
             ),
             Param {
                 name: AFTER,
-                doc: "how long a cap with a permanent interface has to hold, or to be gone, before the CPU's capacity is another",
+                doc: "time for which a cap with a permanent interface has to hold, or to be gone, before the CPU's capacity changes",
                 unit: "ms",
                 range: Range::Int(0, 1_000_000),
                 default: Default::Unset,
@@ -235,7 +235,7 @@ pub(super) fn of_policy(own: OfPolicy, rev: KernelRev, min: KHz) -> Caps {
 /// What an event of a cap says: it is there, it is gone, or the permanent ones have held long enough.
 const ON: u32 = 1;
 const OFF: u32 = 0;
-/// In place of a source's number.
+/// Number in place of a source's.
 pub(super) const PERMANENT: u8 = u8::MAX;
 
 impl Capped {
@@ -350,7 +350,7 @@ impl Source for Capped {
 }
 
 impl Policy<'_, '_> {
-    /// Somebody allows another frequency than before.
+    /// Sets the frequency that `input` allows, and acts if it is another than before.
     pub(crate) fn cap(&mut self, input: Input, khz: KHz) {
         let cap = self.d().caps.of_mut(input);
         let interface = cap.interface;
@@ -453,7 +453,7 @@ impl Policy<'_, '_> {
         self.limits_changed();
     }
 
-    /// It will be permanent unless it changes before.
+    /// Plans that the cap becomes permanent unless it changes before.
     fn plan_permanent(&mut self) {
         let caps = &mut self.d().caps;
         caps.permanent_gen = caps.permanent_gen.wrapping_add(1);

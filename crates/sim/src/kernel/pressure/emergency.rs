@@ -17,15 +17,15 @@ use risetime_model::settings::{Default, Home, Neutral, Param, Range};
 
 const ABOVE: &str = "hw_capped_above_millicelsius";
 const BELOW: &str = "hw_capped_below_millicelsius";
-/// How often the hardware looks.
+/// Time between two looks of the hardware.
 const LOOK: Span = Span(1_000_000);
-/// How much cooler it has to be, in m°C.
+/// Temperature by which it has to be cooler, in m°C.
 const HYSTERESIS: i64 = 5000;
 
 /// A cap that comes with heat.
 pub(crate) struct Emergency;
 
-/// At which temperatures it comes and goes.
+/// The temperatures at which the cap comes and goes; `None`: it is off.
 fn heat(own: OfPolicy) -> Option<(i64, i64)> {
     let above = own.settings.int(ABOVE)?;
     Some((above, own.settings.int(BELOW).unwrap_or(above - HYSTERESIS)))
@@ -51,7 +51,7 @@ impl Source for Emergency {
             },
             Param {
                 name: BELOW,
-                doc: "until it is cooler than that (unset: 5 °C less)",
+                doc: "temperature below which the hardware no longer caps itself (unset: 5 °C less than it began to)",
                 unit: "m°C",
                 range: Range::Int(0, 300_000),
                 default: Default::Unset,

@@ -48,7 +48,7 @@ impl Source for Device {
             },
             Param {
                 name: IRQ,
-                doc: "CPU time that its handler takes, at any speed",
+                doc: "CPU time that the interrupt's handler takes, at any speed",
                 unit: "µs",
                 range: Range::Int(0, LONGEST_US),
                 default: Default::Unset,
@@ -116,7 +116,7 @@ impl Rq<'_, '_> {
         self.push(self.m().now + handler, Ev::Irq { cpu, step: IrqStep::Done });
     }
 
-    /// What a device's interrupt does to its CPU.
+    /// Carries out a step of a device's interrupt on this CPU.
     pub(crate) fn irq(&mut self, step: IrqStep) {
         let cpu = self.cpu;
         let (now, online) = (self.m().now, self.m().root.online.contains(cpu));

@@ -1,5 +1,5 @@
-//! What takes capacity from a CPU from outside the scheduler: interrupts, limits on the frequency, and
-//! hardware that slows down by itself.
+//! Pressure: what takes capacity from a CPU from outside the scheduler: interrupts, limits on the
+//! frequency, and hardware that slows down by itself.
 //!
 //! ```text
 //!             what happens                                  what the kernel knows of it
@@ -62,37 +62,37 @@ const SOURCES: [&dyn Source; 9] = [
 
 /// Something that takes capacity from CPUs, a domain at a time.
 pub(crate) trait Source: Sync {
-    /// What it is called, and in a line what it does, where it takes capacity.
+    /// The name of the source, and in a line what it does, where it takes capacity.
     fn title(&self) -> Option<(&'static str, &'static str)> {
         None
     }
-    /// Its settings.
+    /// Lists the source's settings.
     fn params(&self) -> &'static [Param];
-    /// Those of them that a policy may have of its own, as `NAME.policyN`.
+    /// Lists the settings that a policy may have of its own, as `NAME.policyN`.
     fn per_policy(&self) -> &'static [&'static str];
-    /// What single settings cannot say: that some contradict each other.
+    /// Checks what single settings cannot say: that some contradict each other.
     fn check(&self, _: OfPolicy) -> Result<(), InputError> {
         Ok(())
     }
     /// Notes what it puts on the policy from the beginning on, and what it plans.
     fn plan_caps(&self, _: OfPolicy, _: &mut Caps) {}
-    /// What a CPU of the policy keeps for it; false: nothing.
+    /// Sets up what a CPU of the policy keeps for the source; false: nothing.
     fn on_cpu(&self, _: OfPolicy, _: &Caps, _: &mut CpuPressure) -> bool {
         false
     }
     /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`crate::time::queue::Ev::Pressure`].
     fn plan(&self, _: &mut Policy, _: OfPolicy, _source: u8) {}
-    /// That time has come ([`crate::time::queue::Ev::Pressure`]).
+    /// Carries out a change that was planned for now ([`crate::time::queue::Ev::Pressure`]).
     fn changes(&self, _: &mut Policy, _: Told) {}
 }
 
 /// What a source is told when its time has come.
 #[derive(Clone, Copy)]
 pub(crate) struct Told {
-    /// Itself, and what it said then.
+    /// Number of the source, and what it said then.
     source: u8,
     value: u32,
-    /// How hot the zone is that the policy's CPUs heat, where that matters.
+    /// Temperature of the zone that the policy's CPUs heat, in m°C, where that matters.
     millicelsius: Option<i64>,
 }
 
@@ -109,18 +109,18 @@ pub(crate) struct OfPolicy<'a> {
     platform: &'a Platform,
     settings: &'a Settings,
     domain: &'a Domain,
-    /// Which domain of the platform it is.
+    /// Index of the platform's domain.
     index: usize,
-    /// When the workload starts: what settings say of later counts from there.
+    /// Time at which the workload starts: what settings say of later counts from there.
     start: Instant,
 }
 
 impl OfPolicy<'_> {
-    /// N of `policyN`.
+    /// The number N of `policyN`.
     fn policy(&self) -> u32 {
         self.domain.cpus[0].0
     }
-    /// Its own value, else that of all.
+    /// Reads a setting: the policy's own value, else that of all.
     fn int(&self, name: &str) -> Option<u64> {
         let own = self.settings.int(&format!("{name}.policy{}", self.policy()));
         own.or(self.settings.int(name)).map(|v| v.max(0) as u64)
@@ -131,12 +131,12 @@ impl OfPolicy<'_> {
     }
 }
 
-/// What takes capacity from CPUs: name and a line.
+/// Lists what takes capacity from CPUs: name and a line.
 pub fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
     SOURCES.iter().filter_map(|s| s.title())
 }
 
-/// Each policy of the platform.
+/// Iterates over the policies of the platform.
 fn policies<'a>(
     platform: &'a Platform,
     settings: &'a Settings,
@@ -151,7 +151,7 @@ pub(crate) fn groups() -> impl Iterator<Item = Group> {
     SOURCES.iter().map(|s| Group { owner: None, params: s.params() })
 }
 
-/// What a policy may have of its own.
+/// Iterates over the settings that a policy may have of its own.
 pub(crate) fn per_policy() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().flat_map(|s| s.per_policy().iter().copied())
 }
@@ -162,7 +162,7 @@ pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), Inpu
         .try_for_each(|own| SOURCES.iter().try_for_each(|s| s.check(own)))
 }
 
-/// When the workload of `e` starts.
+/// The time at which the workload of `e` starts.
 fn start(e: &Experiment) -> Instant {
     Instant(0) + e.phase
 }
@@ -172,7 +172,7 @@ fn of_policy(e: &Experiment, index: usize) -> OfPolicy<'_> {
     OfPolicy { platform: &e.platform, settings: &e.settings, domain, index, start: start(e) }
 }
 
-/// Who caps domain `index`, from the beginning on and later.
+/// The caps of domain `index`, from the beginning on and later.
 pub(crate) fn caps(e: &Experiment, index: usize) -> Caps {
     let own = of_policy(e, index);
     let mut caps = caps::of_policy(own, e.policy.kernel, KHz(0));
@@ -190,7 +190,7 @@ pub(crate) fn has_boost(settings: &Settings) -> bool {
     settings.int(limits::BOOST) == Some(1)
 }
 
-/// That of a CPU of domain `index`; `None`: no source keeps anything there.
+/// The pressure state of a CPU of domain `index`; `None`: no source keeps anything there.
 pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressure>> {
     let own = of_policy(e, index);
     let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
@@ -258,7 +258,8 @@ impl Rq<'_, '_> {
         changed
     }
 
-    /// Their part of `update_other_load_avgs`; true if an average changed.
+    /// Updates the averages of pressure, their part of `update_other_load_avgs`; true if an average
+    /// changed.
     pub(crate) fn update_pressure(&mut self) -> bool {
         let cpu = self.cpu;
         if self.m().cpu(cpu).pressure.is_none() {
@@ -318,13 +319,13 @@ pub(crate) fn limits_of(table: &[FreqTableEntry], caps: &Caps, cpuinfo_max: KHz)
 }
 
 impl FreqDomain {
-    /// As if user space had no limit on it, and never will; what a task may get at most stays as it is.
+    /// Lifts user space's limit on the domain for good; what a task may get at most stays as it is.
     pub(crate) fn lift_user(&mut self) {
         let own = self.caps.of_mut(Input::User);
         (own.khz, own.plan) = (UNCAPPED, None);
         self.limit();
     }
-    /// With its caps in force.
+    /// Returns the domain with its caps in force.
     pub(crate) fn limited(mut self) -> FreqDomain {
         self.limit();
         self.limit_at_start = self.max;

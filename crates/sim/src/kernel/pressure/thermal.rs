@@ -31,7 +31,7 @@ impl Source for Zones {
             },
             Param {
                 name: START_TEMP,
-                doc: "temperature of every thermal zone at the start (unset: that of what is around it)",
+                doc: "temperature of every thermal zone at the start (unset: that of its surroundings)",
                 unit: "m°C",
                 range: Range::Int(0, 300_000),
                 default: Default::Unset,
@@ -67,7 +67,7 @@ impl Source for Zones {
         Ok(())
     }
 
-    /// It may come at any time.
+    /// True where a thermal zone may later report pressure as a PELT average to this CPU.
     fn on_cpu(&self, own: OfPolicy, caps: &Caps, _: &mut CpuPressure) -> bool {
         let cooled = own.platform.thermal.iter().any(|z| z.cools.contains(&own.domain.cpus[0]));
         cooled

@@ -12,11 +12,11 @@ use risetime_model::settings::{Group, Param, Settings};
 
 /// One tracker: what it is called, what it takes, how to make one for a machine.
 pub struct Descriptor {
-    /// Its name.
+    /// Name of the tracker.
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
-    /// Its tunables.
+    /// Tunables of the tracker.
     pub params: &'static [Param],
     /// A new instance; `None`: PELT, whose signals are in the machine's state.
     pub make: fn(&Platform, &Settings) -> Option<Box<dyn Tracker>>,
@@ -25,7 +25,7 @@ pub struct Descriptor {
 /// All trackers.
 pub const REGISTRY: &[Descriptor] = &[pelt::DESCRIPTOR, walt::DESCRIPTOR];
 
-/// Their names, for the setting `tracker`.
+/// Names of the trackers, for the setting `tracker`.
 pub const NAMES: &[&str] = &{
     let (mut names, mut i) = ([""; REGISTRY.len()], 0);
     while i < names.len() {
@@ -40,7 +40,7 @@ pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
 }
 
-/// What a reader of the result should know: which util it shows.
+/// The note for the reader on which util is shown; `None`: PELT's, which steers as well.
 pub(crate) fn notes(settings: &Settings) -> Option<String> {
     let name = settings.name("tracker").filter(|name| *name != REGISTRY[0].name)?;
     Some(format!(
@@ -48,7 +48,7 @@ pub(crate) fn notes(settings: &Settings) -> Option<String> {
     ))
 }
 
-/// Their tunables, each group available only when its tracker is in use.
+/// The trackers' tunables, each group available only when its tracker is in use.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
     REGISTRY.iter().map(|d| Group { owner: Some(("tracker", d.name)), params: d.params })
 }

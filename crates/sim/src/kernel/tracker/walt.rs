@@ -49,7 +49,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: STATS,
-            doc: "what of its last five windows is a task's demand: the last, the most, their mean, or the larger of last and mean",
+            doc: "demand of a task by its last five windows: the last, the most, their mean, or the larger of last and mean",
             unit: "",
             range: Range::OneOf(&["recent", "max", "max_recent_avg", "avg"]),
             default: Default::Name("max_recent_avg"),
@@ -57,7 +57,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: WAIT,
-            doc: "a task's demand counts the time it waits for its CPU",
+            doc: "the demand of a task counts the time that it waits for its CPU",
             unit: "",
             range: Range::Int(0, 1),
             default: Default::Int(1),
@@ -65,7 +65,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: FREQ_WAIT,
-            doc: "the CPU's busy time counts it, too, once for each task that waits",
+            doc: "the CPU's busy time counts the time that tasks wait, too, once for each of them",
             unit: "",
             range: Range::Int(0, 1),
             default: Default::Int(0),
@@ -81,7 +81,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: CPU_UTIL,
-            doc: "what placement and misfit take for a CPU's util: the demand of its queued tasks, or (as in the first Android kernels with WALT) its last window, as the frequency does",
+            doc: "util of a CPU for placement and misfit: the demand of its queued tasks, or (as in the first Android kernels with WALT) its last window, as the frequency does",
             unit: "",
             range: Range::OneOf(&[CUMULATIVE, PREV_SUM]),
             default: Default::Name(CUMULATIVE),
@@ -96,11 +96,11 @@ struct Cpu {
     rq: WaltRq,
     /// `capacity_curr_of`.
     capacity_curr: Capacity,
-    /// Who has it; `None`: the idle task.
+    /// Task that has the CPU; `None`: the idle task.
     curr: Option<TaskId>,
-    /// That is a fair task.
+    /// True if that task is a fair one.
     counts: bool,
-    /// When the idle task, or one of another class, was last accounted for.
+    /// Account of the idle task, or of one of another class.
     uncounted: Ravg,
     /// Σ demand of the queued tasks.
     cumulative_runnable_avg: u64,
@@ -110,7 +110,7 @@ struct Cpu {
 #[derive(Clone, Copy)]
 struct Task {
     ravg: Ravg,
-    /// Where it is, or was last; `None`: nowhere yet.
+    /// CPU of the task, now or last; `None`: none yet.
     cpu: Option<CpuId>,
     queued: bool,
 }
@@ -184,7 +184,7 @@ impl Tracked {
         }
     }
 
-    /// The same of whoever has the CPU.
+    /// Updates the window of the task that has the CPU, whether it counts or not.
     fn update_curr(&mut self, cpu: CpuId, event: TaskEvent) {
         let c = &mut self.cpus[cpu.index()];
         if let Some(curr) = c.curr.filter(|_| c.counts) {
@@ -262,7 +262,7 @@ impl Tracked {
         self.task_mut(task).cpu = Some(to);
     }
 
-    /// How busy the CPU was in the last window.
+    /// The util of the CPU in the last window.
     fn prev_sum(&self, cpu: CpuId) -> Util {
         let c = &self.cpus[cpu.index()];
         let passed = self.now.since(c.rq.window_start).0 / self.walt.window;
@@ -312,7 +312,8 @@ impl Tracker for Tracked {
         self.prev_sum(cpu)
     }
 
-    /// Of a CPU's last window nobody is taken off: what a sleeping task did there does not fade.
+    /// The util of `cpu` without `task`, which only a queued task is taken off: a sleeping one's
+    /// time in the CPU's last window does not fade.
     fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
         let t = self.task(task);
         let util = self.cpu_util(cpu);
@@ -335,7 +336,7 @@ mod tests {
     const TASKS: u32 = 5;
     const WINDOW_NS: u64 = 20_000_000;
 
-    /// Equal CPUs at full speed.
+    /// A tracker of equal CPUs at full speed.
     fn tracked(set: &str) -> Tracked {
         let platform = Platform::load("hikey620").expect("built in");
         let policy = Policy::from_arg(&format!("mainline+tracker=walt{set}")).expect("a policy");
@@ -348,7 +349,7 @@ mod tests {
         walt
     }
 
-    /// What happens next, so much later, to a task or on a CPU.
+    /// A step of a test: it happens so much later, to a task or on a CPU.
     #[derive(Clone, Copy, Debug)]
     struct Act {
         after: u64,
@@ -423,7 +424,7 @@ mod tests {
             }
         }
 
-        /// How long the tasks that are (or were last) on `cpu` ran between the two.
+        /// The time that the tasks that are (or were last) on `cpu` ran between `from` and `to`.
         fn between(&self, cpu: CpuId, from: u64, to: u64, now: u64) -> u64 {
             let running = (0..CPUS as usize)
                 .filter_map(|c| Some((self.curr[c]?, self.since[c], now)))

@@ -1,4 +1,5 @@
-//! Who is asked at each decision: hooks that note the answer, refuse it, and give the reference's where it is known.
+//! Hooks that are asked at each decision: they note the answer, refuse it, and give the reference's
+//! where it is known.
 
 use super::Asked;
 use crate::state::hooks::{Answer, FreqRequest, Hooks, Placed, Point, Step};
@@ -15,37 +16,37 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) asked: Vec<Asked>,
-    /// By the task here, its number there.
+    /// Number there of each task here.
     pub(super) there: BTreeMap<TaskId, TaskId>,
     /// Threads of the system of which nothing but the name is known: not where they may run.
     pub(super) strangers: BTreeSet<TaskId>,
-    /// Where the task goes that is being woken or created.
+    /// CPU where the task goes that is being woken or created.
     pub(super) cpu: Option<CpuId>,
     /// The reference tells from what idle states are chosen.
     pub(super) sleeps_told: bool,
-    /// Who begins to sleep there now.
+    /// CPU that begins to sleep there now.
     pub(super) sleeps: Option<CpuId>,
-    /// When a turn was found over last, and where.
+    /// Time and CPU at which a turn was found over last.
     pub(super) over: Option<(Instant, CpuId)>,
     /// The reference tells when it balances, and does so now.
     pub(super) looks_told: bool,
     pub(super) looks: bool,
-    /// It was asked for before, or is to put right what was lost.
+    /// True while a decision was asked for before, or is to put right what was lost.
     pub(super) unasked: bool,
-    /// Who is next on the CPU that reschedules.
+    /// Task that is next on the CPU that reschedules.
     pub(super) pick: Option<Option<TaskId>>,
-    /// Who waits there longest.
+    /// Task that waits there longest.
     pub(super) longest: Option<TaskId>,
     /// The reference tells when governors look, and one does so now.
     pub(super) governs_told: bool,
     pub(super) governs: Option<(CpuId, FreqLook)>,
     /// A governor has been asked, and thinks that it got what it wanted.
     pub(super) asked_governor: Vec<CpuId>,
-    /// By CPU.
+    /// Sleeps by CPU.
     pub(super) idles: BTreeMap<CpuId, Idles>,
-    /// What happens is this machine's own: a tick, a timer.
+    /// True while what happens is this machine's own: a tick, a timer.
     pub(super) own_time: bool,
-    /// By CPU, when its policy's governor was asked last because of it.
+    /// Time at which the policy's governor was asked last because of each CPU.
     pub(super) looked: BTreeMap<CpuId, Instant>,
     /// CPUs that are about to reschedule there, since when.
     pub(super) due: BTreeMap<CpuId, Instant>,
@@ -56,7 +57,7 @@ pub(super) struct Shared {
 pub(super) struct Sleeps {
     /// The state that it enters.
     pub(super) state: usize,
-    /// From what that was chosen, where it is told.
+    /// State from which the idle state was chosen, where it is told.
     pub(super) select: Option<MenuSelect>,
 }
 
@@ -77,7 +78,7 @@ impl Idles {
         self.all.get(self.at(now)).map(|(_, sleeps)| sleeps)
     }
 
-    /// The same, once.
+    /// Takes the next sleep of the CPU from `now` on, which is then used up.
     fn next(&mut self, now: Instant) -> Option<Sleeps> {
         let from = self.at(now);
         self.next = from + 1;
@@ -118,13 +119,13 @@ impl Shared {
     }
 }
 
-/// Where the task goes there.
+/// The answer that the task goes to `cpu` there.
 fn at(cpu: CpuId) -> Answer {
     Answer::Cpu(Placed { cpu, why: Why::Given })
 }
 
 impl Hooks for Listens {
-    /// What a governor finds there where it looks, as far as it is told.
+    /// The utils that a governor finds there where it looks, as far as they are told.
     fn rq_util(&self, cpu: CpuId, _: bool, own: RqUtil) -> RqUtil {
         let look = self.0.borrow().governs.filter(|(of, _)| *of == cpu);
         let Some((_, look)) = look else { return own };

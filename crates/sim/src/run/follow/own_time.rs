@@ -14,8 +14,8 @@ use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, Span};
 
 impl Follower<'_, '_> {
-    /// This machine's own ticks and timers up to `until`. What tasks do, and when they wake, is the
-    /// reference's to say.
+    /// Advances this machine's own ticks and timers up to `until`. What tasks do, and when they
+    /// wake, is the reference's to say.
     pub(super) fn advance(&mut self, until: Instant) {
         self.shared.borrow_mut().own_time = true;
         self.until(until);
@@ -141,9 +141,11 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// What this machine would do next of its own is forgotten; which CPUs are about to reschedule is as it is there.
+    /// Forgets what this machine would do next of its own, and sets which CPUs are about to
+    /// reschedule as it is there.
     pub(super) fn settle(&mut self) {
-        /// One that has not switched for so long has picked who ran already, which is not told.
+        /// Time after which a CPU that has not switched has picked the task that ran already, which
+        /// is not told.
         const SOON: Span = Span::from_us(100);
         let k = &mut self.simulation.k;
         let mut shared = self.shared.borrow_mut();

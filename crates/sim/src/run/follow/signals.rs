@@ -13,17 +13,17 @@ pub(super) struct CfsTold {
     cpu: CpuId,
     /// `last_update_time`.
     at: ClockPelt,
-    /// What they were here, before: `util_avg`, `runnable_avg`, `util_est`, `load_avg`.
+    /// Values here before: `util_avg`, `runnable_avg`, `util_est`, `load_avg`.
     own: [u64; 4],
-    /// So many values had been compared by then.
+    /// Number of values that had been compared by then.
     compared: usize,
 }
 
-/// Whose a value is.
+/// Owner of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Of {
     Cpu(CpuId),
-    /// By its number there.
+    /// A task, by its number there.
     Task(TaskId),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Of {
 pub(super) struct Averages {
     /// `util_avg` and `runnable_avg` of its fair runqueue.
     cfs: Option<(Util, Util)>,
-    /// Its `util_est`.
+    /// `util_est` of the CPU.
     est: Option<Util>,
     rt: Option<Util>,
     dl: Option<Util>,
@@ -52,7 +52,8 @@ impl Follower<'_, '_> {
         self.averages[cpu.index()].running_bw = Some(running_bw);
     }
 
-    /// Before a decision: averages have not moved here where they have not there.
+    /// Sets averages as the reference tells them before a decision: they have not moved here where
+    /// they have not there.
     pub(super) fn averages_as_told(&mut self) {
         for (c, told) in self.simulation.k.m.cpus.iter_mut().zip(&self.averages) {
             c.needs_changed();
@@ -228,7 +229,7 @@ impl Follower<'_, '_> {
     }
 }
 
-/// What the sum is that the reference does not tell: in the middle of what gives its average.
+/// The sum that the reference does not tell: in the middle of what gives its average.
 fn runnable_sum(decay: &Decay, avg: &SchedAvg) -> u64 {
     avg.runnable_avg.0 * u64::from(get_pelt_divider(decay, avg))
 }

@@ -207,7 +207,7 @@ impl Follower<'_, '_> {
 
     /// Whether the look that has moved a task there moves another one before the first is queued.
     fn detaches_more(&self, index: usize, from: CpuId, to: CpuId) -> bool {
-        /// From one to the next.
+        /// Time from one to the next.
         const DETACHING_LASTS: Span = Span::from_us(400);
         let (at, _) = self.events[index];
         let next = self.events[index + 1..].iter();
@@ -308,8 +308,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Deadline tasks of a CPU that goes to a task of a class below have used up their runtime; they have some again
-    /// when they are next. (`dl_throttled` is not told.)
+    /// Throttles deadline tasks of a CPU that goes to a task of a class below: they have used up
+    /// their runtime, and have some again when they are next. (`dl_throttled` is not told.)
     fn runtime_is_out(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let m = &mut self.simulation.k.m;
         if next.is_none_or(|next| m.class_of(next) != Class::Deadline) {
@@ -371,7 +371,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Whoever gets the CPU there can get it here; `known`: it was seen before.
+    /// Makes sure that the task that gets the CPU there can get it here; `known`: it was seen
+    /// before.
     fn is_queued(&mut self, task: TaskId, cpu: CpuId, known: bool) {
         let k = &mut self.simulation.k;
         match k.m.task(task).state {

@@ -24,7 +24,7 @@ const WAKING_LASTS: Span = Span::from_us(400);
 /// Below are the real-time and deadline classes (include/linux/sched/prio.h).
 const MAX_RT_PRIO: i32 = 100;
 
-/// What of the reference only a reader of its texts sees: names, and what `menu` chose from.
+/// Texts of the reference that only a reader of its texts sees: names, and what `menu` chose from.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) names: BTreeMap<TaskId, String>,
@@ -52,7 +52,7 @@ pub(super) enum What {
     Throttled(usize),
     /// This wakeup begins, from that CPU: where should its task go?
     Asks(usize, CpuId),
-    /// Its task is queued.
+    /// The event's task is queued.
     Wakes(usize),
     /// Anything else, by its index.
     Event(usize),
@@ -90,19 +90,19 @@ struct Order<'e> {
     events: &'e [(Instant, Event)],
     /// Groups of the workload have quotas.
     quotas: bool,
-    /// What belongs to a move comes so long before it.
+    /// Time before a move in which what belongs to it comes.
     move_lasts: Span,
     dequeues: BTreeSet<(CpuId, usize)>,
     of_ticks: BTreeSet<usize>,
     /// Tasks of the real-time class: they have no signals of their own, so that one comes or goes shows first in its
     /// governor's look.
     rt: BTreeSet<TaskId>,
-    /// Those and the tasks of the classes above.
+    /// Real-time tasks and the tasks of the other classes above.
     above: BTreeSet<TaskId>,
     /// Places that are told with a switch, which are asked for there, and those of a wakeup or a switch that is under
     /// way, which are out of date, since it is done here when it begins.
     left_out: BTreeSet<usize>,
-    /// Before which event, whether behind what else comes there, what.
+    /// Steps of the timeline: before which event, whether behind what else comes there, what.
     order: Vec<(usize, bool, What)>,
 }
 
@@ -140,8 +140,9 @@ impl Order<'_> {
         }
     }
 
-    /// Where the new task of the event `i` begins to join `cpu`, whose signals are brought up to date first; the governor
-    /// looks before it is told that they are with the task's own.
+    /// The index of the event at which the new task of the event `i` begins to join `cpu`, whose
+    /// signals are brought up to date first; the governor looks before it is told that they are
+    /// with the task's own.
     ///
     /// ```text
     /// CfsUtilEst   PeltCfs           FreqLook    PeltCfs           TaskNew
@@ -231,8 +232,8 @@ impl Order<'_> {
         self.order.push((last.map_or(first, |last| last + 1), false, What::Event(i)));
     }
 
-    /// From the event before `from` back to when the task began to run on `cpu` that the switch `i` takes from it. Each
-    /// task that comes meanwhile takes its time.
+    /// Iterates from the event before `from` back to when the task began to run on `cpu` that the
+    /// switch `i` takes from it. Each task that comes meanwhile takes its time.
     fn back(&self, i: usize, cpu: CpuId, from: usize) -> impl Iterator<Item = usize> + '_ {
         let mut ends = self.events[i].0;
         (0..i)
@@ -248,7 +249,8 @@ impl Order<'_> {
             .skip_while(move |j| *j >= from)
     }
 
-    /// Where `util_est` of whoever goes to sleep by the switch `i` is sampled.
+    /// The index of the event that samples `util_est` of the task that goes to sleep by the switch
+    /// `i`.
     fn sampled(&self, i: usize, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>) -> Option<usize> {
         let Some((prev, SwitchOut::Sleeping)) = prev else { return None };
         let of = |e: &Event| matches!(*e, Event::UtilEst { task, .. } if task == prev);
@@ -269,8 +271,9 @@ impl Order<'_> {
         }
     }
 
-    /// Where `gone` leaves its queue, as far as that is told: a fair task's estimate leaves its CPU's before that is
-    /// sampled or tasks are looked for; of a real-time one the governor hears.
+    /// The index of the event at which `gone` leaves its queue, as far as that is told: a fair
+    /// task's estimate leaves its CPU's before that is sampled or tasks are looked for; of a
+    /// real-time one the governor hears.
     fn leaves(&self, i: usize, cpu: CpuId, gone: TaskId, last: Option<usize>) -> Option<usize> {
         if !self.above.contains(&gone) {
             let sampled = self.sampled(i, cpu, Some((gone, SwitchOut::Sleeping)));
@@ -293,7 +296,7 @@ impl Order<'_> {
     /// A look of `cpu`'s governor that no fair signals are the reason of (it would be told right behind them), and no
     /// tick.
     fn is_bare_look(&self, j: usize, cpu: CpuId) -> bool {
-        /// From a signal to the look because of it.
+        /// Time from a signal to the look because of it.
         const BEHIND: Span = Span::from_us(15);
         let of_fair = |e: &Event| matches!(*e, Event::PeltCfs { cpu: c, .. } if c == cpu);
         let just = |k: &usize| self.events[j].0.since(self.events[*k].0) < BEHIND;
@@ -302,7 +305,8 @@ impl Order<'_> {
             && !(0..j).rev().take_while(just).any(|k| of_fair(&self.events[k].1))
     }
 
-    /// Where the task that the switch `i` takes from `cpu` leaves its queue though it would go on.
+    /// The index of the event at which the task that the switch `i` takes from `cpu` leaves its
+    /// queue though it would go on.
     fn throttled(&self, i: usize, cpu: CpuId) -> Option<usize> {
         let moved = |e: &Event| matches!(*e, Event::Migrate { from, .. } if from == cpu);
         let mut back = self.back(i, cpu, i).take_while(|j| !moved(&self.events[*j].1));
@@ -323,7 +327,8 @@ fn pulls(event: &Event, cpu: CpuId) -> bool {
     }
 }
 
-/// Where the wakeup of `task` on `cpu` that ends with the event `i` begins, and who wakes.
+/// The index at which the wakeup of `task` on `cpu` that ends with the event `i` begins, and the
+/// CPU that wakes.
 fn begins(
     events: &[(Instant, Event)],
     i: usize,
@@ -347,7 +352,7 @@ fn begins(
     None
 }
 
-/// Where a task's estimate leaves its CPU's: the CPU, and which event tells of it.
+/// Finds where a task's estimate leaves its CPU's: the CPU, and which event tells of it.
 fn dequeues(events: &[(Instant, Event)]) -> BTreeSet<(CpuId, usize)> {
     let mut found = BTreeSet::new();
     let mut last: BTreeMap<CpuId, Util> = BTreeMap::new();
@@ -363,7 +368,7 @@ fn dequeues(events: &[(Instant, Event)]) -> BTreeSet<(CpuId, usize)> {
 
 /// The changes of signals that are ticks' work.
 fn of_ticks(events: &[(Instant, Event)]) -> BTreeSet<usize> {
-    /// From its beginning to the last of them.
+    /// Time from the tick's beginning to the last of them.
     const LASTS: Span = Span::from_us(60);
     let mut found = BTreeSet::new();
     let mut begun: BTreeMap<CpuId, Instant> = BTreeMap::new();
@@ -389,11 +394,11 @@ fn of_ticks(events: &[(Instant, Event)]) -> BTreeSet<usize> {
     found
 }
 
-/// What belongs to an event.
+/// The signals and looks that belong to an event.
 struct Part {
     /// Signals of this CPU.
     cpu: CpuId,
-    /// Those of these tasks.
+    /// Signals of these tasks.
     tasks: [Option<TaskId>; 2],
     /// Looks of the CPU's governor.
     looks: bool,
@@ -439,8 +444,8 @@ fn first_part(
     first
 }
 
-/// Of a wakeup or a switch of `tasks` on `cpu` that lasts so long: places that are told with signals, before the
-/// tasks have theirs.
+/// Iterates over the places, during a wakeup or a switch of `tasks` on `cpu` that lasts so long,
+/// that are told with signals, before the tasks have theirs.
 fn under_way<'e>(
     events: &'e [(Instant, Event)],
     lasts: Range<usize>,
@@ -464,7 +469,7 @@ fn under_way<'e>(
 /// `sched_switch`, and which of the two is told first is a kernel's own (up to 6.12 the places, later the switch).
 /// The clock that they are of stood still when the switch began.
 pub(super) fn told_with(events: &[(Instant, Event)], i: usize) -> impl Iterator<Item = usize> {
-    /// From the places to the switch, with those of groups; and from it to them.
+    /// Time from the places to the switch, with those of groups; and from it to them.
     const BEFORE: Span = Span::from_us(200);
     const BEHIND: Span = Span::from_us(20);
     let (at, event) = &events[i];
@@ -484,7 +489,8 @@ pub(super) fn told_with(events: &[(Instant, Event)], i: usize) -> impl Iterator<
     (i - before..i).chain((i + 1..events.len()).take_while(move |j| soon(j) && belongs(j)))
 }
 
-/// Of each event of the trace at which a task goes to sleep, by its index: when that task wakes.
+/// Maps each event of the trace at which a task goes to sleep, by its index, to when that task
+/// wakes.
 pub(super) fn next_wakeups(reference: &Memory) -> BTreeMap<usize, Instant> {
     let mut found = BTreeMap::new();
     let mut next: BTreeMap<TaskId, Instant> = BTreeMap::new();
@@ -528,7 +534,7 @@ mod tests {
         Event::FreqLook { cpu: CPU, look: FreqLook { util_avg: Util(util), ..FreqLook::default() } }
     }
 
-    /// Before which of these, each with its µs, a task is followed that is new at 900 µs.
+    /// The place, among these events with their µs, at which a task is followed that is new at 900 µs.
     fn followed_before(events: &[(u64, Event)]) -> usize {
         let told = |(us, event): &(u64, Event)| (Instant(us * 1000), *event);
         let mut all: Vec<_> = events.iter().map(told).collect();

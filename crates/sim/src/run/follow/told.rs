@@ -48,7 +48,7 @@ pub(super) fn sleeps(
     idles
 }
 
-/// What one that is off its queue keeps: its lag; here and there, if it is told.
+/// Sets what an entity off its queue keeps: its lag. Returns the lag here and there, if it is told.
 fn keeps(entity: &mut Entity, place: &Place) -> Option<(u64, u64)> {
     entity.slice = place.slice;
     // On its way from the queue it may have a turn's deadline there (what protects its slice until 6.16): this one's, or one
@@ -187,7 +187,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Where the queue of a group on a CPU counts from.
+    /// Sets where the queue of a group on a CPU counts from.
     pub(super) fn queue(&mut self, cpu: CpuId, of: GroupId, zero: u64) {
         if of != GroupId::ROOT && !self.simulation.k.m.groups.nested {
             return;
@@ -203,7 +203,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// When a CPU balances next. Jiffies are counted from now.
+    /// Sets when a CPU balances next. Jiffies are counted from now.
     pub(super) fn balance_due(
         &mut self,
         cpu: CpuId,
@@ -267,7 +267,7 @@ impl Follower<'_, '_> {
         self.shared.borrow_mut().governs = None;
     }
 
-    /// What a deadline task has left of its instance.
+    /// Sets what a deadline task has left of its instance.
     pub(super) fn deadline(&mut self, there: TaskId, runtime: i64, left: i64) {
         let Some(task) = self.here.get(&there).copied() else { return };
         let m = &mut self.simulation.k.m;
@@ -315,7 +315,8 @@ impl Follower<'_, '_> {
         self.compare("nr_balance_failed", Of::Cpu(cpu), own.into(), failed.into());
     }
 
-    /// It has looked at one of its domains: when it looks again (`sched_balance_domains`, `update_next_balance`).
+    /// Notes that the CPU has looked at one of its domains, and sets when it looks again
+    /// (`sched_balance_domains`, `update_next_balance`).
     fn has_balanced(&mut self, cpu: CpuId, level: usize, when: When) {
         let m = &mut self.simulation.k.m;
         let now = m.jiffies();
@@ -334,7 +335,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Before a CPU chooses an idle state: what its governor remembers, and the next timer that it will be told.
+    /// Sets, before a CPU chooses an idle state, what its governor remembers, and the next timer
+    /// that it will be told.
     pub(super) fn remembers_sleeps(&mut self, cpu: CpuId) {
         self.shared.borrow_mut().sleeps = Some(cpu);
         let m = &mut self.simulation.k.m;
@@ -362,7 +364,7 @@ impl Follower<'_, '_> {
 }
 
 impl Follower<'_, '_> {
-    /// It has been chosen.
+    /// Ends the choice of an idle state: puts the class timers that were set aside back.
     pub(super) fn has_chosen(&mut self, cpu: CpuId) {
         let aside = self.aside.take();
         let timers = &mut self.simulation.k.m.cpu_mut(cpu).class_timers;
@@ -371,7 +373,7 @@ impl Follower<'_, '_> {
     }
 }
 
-/// What `menu` remembers there, the sleep before taken in.
+/// The memory of `menu` there, the sleep before taken in.
 fn memory(
     select: &MenuSelect,
     rev: risetime_kernel::KernelRev,

@@ -32,42 +32,42 @@ use risetime_model::settings::{Default, Group, Home, Neutral, Param, Range, Sett
 use risetime_model::workload::JobMark;
 use risetime_trace::jobs::{Chains, Fate};
 
-/// One of them.
+/// A power HAL: its name, and how to make one.
 pub struct Descriptor {
-    /// Its name.
+    /// Name of the power HAL.
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
-    /// Its constants.
+    /// Constants of the power HAL.
     pub params: &'static [Param],
     /// A new instance; `None`: there is none.
     pub make: fn(&Settings) -> Option<Box<dyn PowerHal>>,
 }
 
-/// What one does.
+/// The interface of a power HAL.
 pub trait PowerHal {
-    /// How often an app should report whose jobs are in time.
+    /// The time after which an app should report whose jobs are in time.
     fn preferred_rate(&self) -> Span;
     /// A session with this target, which begins now.
     fn create(&self, target: Span, now: Instant) -> Box<dyn HintSession>;
 }
 
-/// Its side of a hint session.
+/// The power HAL's side of a hint session.
 pub trait HintSession {
     /// Jobs took so long, the oldest first.
     fn reports(&mut self, actual: &[Span], now: Instant);
     /// The app says something else.
     fn hint(&mut self, hint: Hint, now: Instant);
-    /// What its threads should have now.
+    /// The clamp that the session's threads should have now.
     fn uclamp_min(&self, now: Instant) -> Util;
-    /// When that changes although nothing is said.
+    /// The time at which the clamp changes although nothing is said.
     fn changes_at(&self, now: Instant) -> Option<Instant>;
 }
 
 /// All of them.
 pub const REGISTRY: &[Descriptor] = &[none::DESCRIPTOR, pixel::DESCRIPTOR];
 
-/// Their names, for the setting `power_hal`.
+/// Names of the power HALs, for the setting `power_hal`.
 pub const NAMES: &[&str] = &{
     let (mut names, mut i) = ([""; REGISTRY.len()], 0);
     while i < names.len() {
@@ -80,7 +80,7 @@ pub const NAMES: &[&str] = &{
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: POWER_HAL,
-        doc: "who hears of the workload's hint sessions (ADPF), and speeds up their threads (unset: none)",
+        doc: "power HAL that hears of the workload's hint sessions (ADPF), and speeds up their threads (unset: none)",
         unit: "",
         range: Range::OneOf(NAMES),
         default: Default::Unset,
@@ -103,12 +103,12 @@ const WORK_NS: i64 = 50_000;
 /// HWUI says CPU_LOAD_RESET before a frame that comes so long after the last (`kResetHintTimeout`).
 const RESET_AFTER: Span = Span::from_ms(100);
 
-/// Their constants, each group available only when its power HAL is in use.
+/// The power HALs' constants, each group available only when its power HAL is in use.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
     REGISTRY.iter().map(|d| Group { owner: Some((POWER_HAL, d.name)), params: d.params })
 }
 
-/// The one that is in use, and is told something.
+/// The power HAL that is in use, if there are sessions to tell it of.
 fn of_settings(settings: &Settings, workload: &Workload) -> Option<Box<dyn PowerHal>> {
     let name = settings.name(POWER_HAL).filter(|_| !workload.sessions.is_empty())?;
     (REGISTRY.iter().find(|d| d.name == name)?.make)(settings)
@@ -131,32 +131,33 @@ struct Session {
     service: Option<Box<dyn HintSession>>,
     reporter: Reporter,
     held_back: Vec<Span>,
-    /// When the last job began or was done; `None`: there was none.
+    /// Time at which the last job began or was done; `None`: there was none.
     last: Option<Instant>,
-    /// What its threads have of it.
+    /// Clamp that the session's threads have of it.
     applied: Util,
 }
 
 /// The service, and what it serves.
 pub(crate) struct Service {
-    /// Its task.
+    /// Task of the service.
     pub(crate) task: TaskId,
     hal: Box<dyn PowerHal>,
     sessions: Vec<Session>,
     chains: Chains,
-    /// How long each task has slept of its own accord, in ns.
+    /// Time that each task has slept of its own accord, in ns.
     slept: Vec<u128>,
     work: Span,
-    /// By session, in the order in which it came.
+    /// Messages by session, in the order in which they came.
     inbox: Vec<(usize, Said)>,
-    /// So many of them it works at.
+    /// Number of them that the service works at.
     taken: Option<usize>,
-    /// Somebody has said something since it fell asleep.
+    /// True if a message has come since it fell asleep.
     called: bool,
 }
 
 impl Service {
-    /// That of a workload's sessions, as `task`; `None`: nobody hears of them, or there are none.
+    /// The service of a workload's sessions, as `task`; `None`: no power HAL hears of them, or
+    /// there are none.
     pub(crate) fn new(settings: &Settings, workload: &Workload, task: TaskId) -> Option<Service> {
         let hal = of_settings(settings, workload)?;
         let session = |s: &risetime_model::workload::HintSession| Session {
@@ -189,7 +190,7 @@ impl Service {
         }
     }
 
-    /// What comes up about the jobs of `task`.
+    /// Takes in a mark about the jobs of `task`.
     pub(super) fn mark(&mut self, task: TaskId, now: Instant, mark: JobMark) {
         let Some(stream) = self.chains.stream_of(task) else { return };
         let Some(at) = self.sessions.iter().position(|s| s.job as usize == stream) else { return };
@@ -224,7 +225,8 @@ impl Service {
         self.called |= !self.inbox.is_empty();
     }
 
-    /// What it works at is done: the sessions hear what was said, and it says what its threads should have.
+    /// Hands what was said to the sessions, as the work on it is done; they say what their threads
+    /// should have.
     fn hears(&mut self, now: Instant) {
         for (at, said) in self.inbox.drain(..self.taken.take().unwrap_or(0)) {
             let s = &mut self.sessions[at];
@@ -241,8 +243,8 @@ impl Service {
         s.service.as_ref().map_or(Util(0), |service| service.uclamp_min(now))
     }
 
-    /// Whose clamp is another than what it should have, and which it should have: of a thread of several sessions the
-    /// largest.
+    /// Lists the threads whose clamp is another than what it should have, and which it should have:
+    /// of a thread of several sessions the largest.
     fn applies(&mut self, now: Instant) -> Vec<(TaskId, Util)> {
         let mut changed: Vec<TaskId> = Vec::new();
         for s in &mut self.sessions {
@@ -260,13 +262,13 @@ impl Service {
         changed.iter().map(|task| (*task, of(task))).collect()
     }
 
-    /// Something has changed that its threads do not have yet.
+    /// Whether something has changed that the threads do not have yet.
     fn is_due(&self, now: Instant) -> bool {
         self.sessions.iter().any(|s| Service::wanted(s, now) != s.applied)
     }
 }
 
-/// What has come up about the jobs of the running task: into the trace, and to the service.
+/// Emits a mark of the running task's jobs into the trace, and tells it to the service.
 pub(super) fn tells_job(
     service: &mut Option<Service>,
     current: &mut Current<'_, '_>,

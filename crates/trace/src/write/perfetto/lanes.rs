@@ -2,7 +2,8 @@
 
 use risetime_kernel::units::Instant;
 
-/// So many slices are shown beside each other: a task that falls ever more behind has ever more jobs under way.
+/// Number of slices that are shown beside each other: a task that falls ever more behind has ever
+/// more jobs under way.
 const LANES: usize = 16;
 
 /// The tracks of one stream of jobs: from when each is free. Slices come in the order of their ends.

@@ -13,7 +13,8 @@ const LENGTH: u8 = 2;
 pub(super) struct Message(pub(super) Vec<u8>);
 
 impl Message {
-    /// Seven bits a byte, the lowest first; all but the last have the top bit set.
+    /// Writes a number of seven bits a byte, the lowest first; all but the last have the top bit
+    /// set.
     #[inline]
     fn varint(&mut self, mut value: u64) {
         if value < 0x80 {
@@ -28,7 +29,7 @@ impl Message {
         bytes[n] = value as u8;
         self.0.extend_from_slice(&bytes[..=n]);
     }
-    /// What a field begins with: its number, and how it is encoded.
+    /// Writes what a field begins with: its number, and how it is encoded.
     #[inline]
     fn tag(&mut self, field: u32, wire: u8) {
         self.varint(u64::from(field) << 3 | u64::from(wire));

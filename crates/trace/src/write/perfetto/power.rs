@@ -16,7 +16,7 @@ pub(super) struct Power {
     platform: Arc<Platform>,
     cpus: CpuPowers,
     domains: Vec<Domain>,
-    /// When the domains that are not told of yet changed.
+    /// Time at which the domains that are not told of yet changed.
     at: Instant,
     /// Some domain is not told of yet.
     untold: bool,
@@ -29,7 +29,8 @@ struct Domain {
 }
 
 impl Power {
-    /// As long as nothing is told every CPU idles, and every domain is at its lowest OPP.
+    /// The power as long as nothing is told: every CPU idles, and every domain is at its lowest
+    /// OPP.
     pub(super) fn new(platform: Arc<Platform>) -> Power {
         let cpus = CpuPowers::new(Arc::clone(&platform));
         let of = |d: &risetime_model::platform::Domain| d.cpus.iter().map(|c| cpus.uw(*c)).sum();
@@ -52,7 +53,7 @@ impl Power {
         self.untold && self.at < at
     }
 
-    /// What has changed: when, and for each such domain its first CPU and its power in µW.
+    /// Takes what has changed: when, and for each such domain its first CPU and its power in µW.
     pub(super) fn take(&mut self) -> (Instant, Vec<(CpuId, u64)>) {
         self.untold = false;
         let of = self.platform.domains.iter().zip(&mut self.domains);

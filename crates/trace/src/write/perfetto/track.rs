@@ -50,7 +50,7 @@ pub(super) enum Track {
 pub(super) struct Counter {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
-    /// Its values are given in thousandths of the unit.
+    /// True if values are given in thousandths of the unit.
     pub(super) thousandths: bool,
 }
 
@@ -62,7 +62,7 @@ impl Track {
     pub(super) const fn nth(self, index: u32, n: u32) -> u64 {
         (n as u64) << 40 | self.of(index)
     }
-    /// What a counter is called, and its unit.
+    /// The counter of a track: its name and unit; `None`: it is none.
     pub(super) const fn counter(self) -> Option<Counter> {
         let (name, unit) = match self {
             Track::TaskUtil => ("util_avg", "of 1024"),

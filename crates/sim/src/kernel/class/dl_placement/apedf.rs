@@ -31,7 +31,7 @@ use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
-/// By which fit.
+/// Adaptive partitioned EDF with this fit.
 pub(super) struct Adaptive {
     name: &'static str,
     doc: &'static str,
@@ -51,7 +51,7 @@ pub(super) const WORST_FIT: Adaptive = Adaptive {
 };
 
 impl Adaptive {
-    /// Where it is in time with `asked`.
+    /// The CPU on which the task is in time with `asked`; `None`: there is none.
     fn place(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
         let own = m.task(task).cpu;
         let stays = m.is_cpu_allowed(task, own) && m.dl_holds(own, task, asked);

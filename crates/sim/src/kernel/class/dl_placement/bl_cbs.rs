@@ -77,9 +77,9 @@ struct Asked<'a> {
     prev: CpuId,
     /// The task's reservation, or the one that it asks for.
     asked: &'a DlEntity,
-    /// What of it is active on `prev` already.
+    /// Bandwidth of the task that is active on `prev` already.
     had: u64,
-    /// It stays there if it fits.
+    /// True if the task stays on `prev` if it fits.
     stays: bool,
 }
 
@@ -101,7 +101,7 @@ impl Asked<'_> {
         all.min_by_key(|cpu| self.costs(*cpu))
     }
 
-    /// What is active there without it.
+    /// The bandwidth that is active on `cpu` without the task.
     fn active(&self, cpu: CpuId) -> u64 {
         let own = if cpu == self.prev { self.had } else { 0 };
         self.m.cpu(cpu).dl.running_bw.saturating_sub(own)
@@ -111,13 +111,14 @@ impl Asked<'_> {
         self.m.dl_holds(cpu, self.task, self.asked)
     }
 
-    /// What the island of `cpu` takes more with it there.
+    /// The additional power of the island of `cpu` with the task there.
     fn costs(&self, cpu: CpuId) -> u64 {
         let domain = &self.m.domains[self.m.cpu(cpu).domain];
         self.power(domain, Some(cpu)).saturating_sub(self.power(domain, None))
     }
 
-    /// Of an island with it on `dst` (`None`: on none of its CPUs), in units of `em_cpu_energy`.
+    /// The power of an island with the task on `dst` (`None`: on none of its CPUs), in units of
+    /// `em_cpu_energy`.
     fn power(&self, domain: &FreqDomain, dst: Option<CpuId>) -> u64 {
         let (m, first) = (self.m, self.m.cpu(domain.cpus[0]));
         let (mut sum, mut most) = (Util(0), Util(0));

@@ -29,7 +29,7 @@ use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::Policy;
 
-/// With its priority: what a server that goes before all of them, or a task, takes of a CPU.
+/// Load of a server that goes before all tasks, or of a task, with its priority.
 type Ranked = (u8, FpTask);
 
 impl Rq<'_, '_> {
@@ -87,14 +87,14 @@ impl Machine {
         }
     }
 
-    /// What a reservation is on a CPU of that capacity. Rounding: its runtime up.
+    /// The task that a reservation is on a CPU of that capacity. Rounding: its runtime up.
     fn on_cpu(&self, cpu: CpuId, asked: DlParams) -> FpTask {
         let DlParams { runtime, deadline, period, .. } = asked;
         let runtime = Span((runtime.0 * 1024).div_ceil(self.cpu(cpu).capacity.0.max(1)));
         FpTask { runtime, deadline, period }
     }
 
-    /// What is bound to a CPU, without `but`, and its servers.
+    /// Lists the tasks that are bound to a CPU, without `but`, and its servers.
     fn ranked(&self, cpu: CpuId, but: TaskId) -> Vec<Ranked> {
         let c = self.cpu(cpu);
         let servers =
@@ -121,7 +121,8 @@ impl Machine {
         !slow && !self.may_throttle(&tasks)
     }
 
-    /// Up to 6.11: whether their jobs in a period may take more than real-time tasks have of it.
+    /// Whether jobs of these tasks in a period may take more than real-time tasks have of it, up to
+    /// 6.11.
     fn may_throttle(&self, tasks: &[FpTask]) -> bool {
         let Some(runtime) = self.sysctls.rt.runtime.filter(|_| self.rt_throttles()) else {
             return false;
@@ -131,7 +132,7 @@ impl Machine {
         runtime < period && tasks.iter().map(jobs).sum::<u64>() > runtime.0
     }
 
-    /// What is left of a CPU, of 2²⁰ · 1024 of the biggest.
+    /// The bandwidth left of a CPU, of 2²⁰ · 1024 of the biggest.
     fn fixed_room(&self, cpu: CpuId, but: TaskId) -> u64 {
         let share = |t: &FpTask| (t.runtime.0 << 20) / t.period.0.max(1);
         let taken: u64 = self.ranked(cpu, but).iter().map(|(_, t)| share(t)).sum();

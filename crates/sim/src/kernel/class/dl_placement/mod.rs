@@ -42,7 +42,7 @@ const PLACEMENTS: [&dyn DlPlacement; 7] = [
     &bl_cbs::BigLittleCbs,
 ];
 
-/// Their names, for the setting.
+/// Names of the placements, for the setting.
 const NAMES: &[&str] =
     &["gedf", "partitioned-ff", "partitioned-wf", "clustered", "apedf-ff", "apedf-wf", BL_CBS];
 
@@ -56,7 +56,7 @@ const AS: &str = "dl_as";
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: PLACEMENT,
-        doc: "where deadline tasks go: gedf = global EDF, the kernel's own; partitioned-ff, partitioned-wf = a CPU for good, first or worst fit; clustered = an island for good, global EDF in it; apedf-ff, apedf-wf = adaptive partitioned EDF; bl-cbs = big.LITTLE CBS, where it costs least power (unset: gedf)",
+        doc: "placement of deadline tasks: gedf = global EDF, the kernel's own; partitioned-ff, partitioned-wf = a CPU for good, first or worst fit; clustered = an island for good, global EDF in it; apedf-ff, apedf-wf = adaptive partitioned EDF; bl-cbs = big.LITTLE CBS, where it costs least power (unset: gedf)",
         unit: "",
         range: Range::OneOf(NAMES),
         default: Default::Unset,
@@ -64,7 +64,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: FREQUENCY,
-        doc: "what frequencies know of deadline tasks: grub-pa = the bandwidth of those that are active, the kernel's own since 4.16; admitted = of all that belong to the CPU; max = everything while one is active (unset: the kernel's own)",
+        doc: "bandwidth of deadline tasks that frequencies go by: grub-pa = the bandwidth of those that are active, the kernel's own since 4.16; admitted = of all that belong to the CPU; max = everything while one is active (unset: the kernel's own)",
         unit: "",
         range: Range::OneOf(&["grub-pa", "admitted", "max"]),
         default: Default::Unset,
@@ -72,7 +72,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: ORDER,
-        doc: "which class comes first: dl-rt = SCHED_DEADLINE, the kernel's own; rt-dl = SCHED_FIFO and SCHED_RR (OSPM 2023) (unset: dl-rt)",
+        doc: "class that comes first: dl-rt = SCHED_DEADLINE, the kernel's own; rt-dl = SCHED_FIFO and SCHED_RR (OSPM 2023) (unset: dl-rt)",
         unit: "",
         range: Range::OneOf(&["dl-rt", "rt-dl"]),
         default: Default::Unset,
@@ -80,7 +80,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: AS,
-        doc: "under what the workload's SCHED_DEADLINE tasks run: edf = under that; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one; with dl_placement=partitioned-… each on a CPU for good on which response times are in time (unset: edf)",
+        doc: "policy under which the workload's SCHED_DEADLINE tasks run: edf = SCHED_DEADLINE; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one; with dl_placement=partitioned-… each on a CPU for good on which response times are in time (unset: edf)",
         unit: "",
         range: Range::OneOf(&["edf", "rm", "dm", "fifo"]),
         default: Default::Unset,
@@ -88,7 +88,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// As the settings say.
+/// The rules that settings ask for.
 pub(crate) fn of_experiment(e: &Experiment) -> DlRules {
     let name = e.settings.name(PLACEMENT);
     let named = PLACEMENTS.into_iter().find(|p| Some(p.about().0) == name);

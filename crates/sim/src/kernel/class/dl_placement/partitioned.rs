@@ -25,7 +25,7 @@ use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
-/// By which fit.
+/// Partitioned EDF with this fit.
 pub(super) struct Partitioned {
     name: &'static str,
     doc: &'static str,
