@@ -3,7 +3,7 @@
 use crate::common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_trace::{Event, Header, TraceSink, Why};
+use risetime_trace::{Event, TraceSink, Why};
 
 // ---- levels, rise, migrations ----
 

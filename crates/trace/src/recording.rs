@@ -157,7 +157,7 @@ pub fn read(lines: &mut Lines<'_>) -> Result<Memory, InputError> {
     lines.value("events")?;
     let mut memory = Memory::new();
     TraceSink::header(&mut memory, &header);
-    event::read(lines, header.platform.nr_cpus() as u64, &mut memory)?;
+    event::read(lines, header.machine.platform.nr_cpus() as u64, &mut memory)?;
     Ok(memory)
 }
 

@@ -463,7 +463,7 @@ impl TraceSink for Reasons<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_kernel::units::{ClockPelt, Span};
+    use risetime_kernel::units::ClockPelt;
     use risetime_model::settings::Value;
     use risetime_trace::{BackendKind, Clock, Image, MachineInfo, Memory, Run, Whence};
     use std::sync::Arc;

@@ -82,7 +82,7 @@ fn after(trace: &Memory, wanted: impl Fn(&Event) -> bool) -> f64 {
 
 /// At time 0 the trace says where each CPU's signals stand, and whether the machine is overutilized.
 fn starts_from_a_known_state(trace: &Memory) {
-    let platform = &trace.header().unwrap().platform;
+    let platform = &trace.header().unwrap().machine.platform;
     let at_start = || trace.events().iter().take_while(|(at, _)| at.0 == 0).map(|(_, e)| e);
     for wanted in platform.cpus() {
         let cfs = |e: &&Event| matches!(e, Event::PeltCfs { cpu, .. } if *cpu == wanted);

@@ -5,7 +5,7 @@ mod kthread;
 
 use super::LONG;
 pub(super) use kthread::kthread;
-use kthread::kthread_cpus;
+use kthread::{KernelThreads, kthread_cpus};
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::{Hotplug, StartAt};

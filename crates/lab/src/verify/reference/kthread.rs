@@ -4,7 +4,7 @@ use super::*;
 
 /// The kernel's threads as they run: who changes a frequency is one of them.
 #[derive(Default)]
-struct KernelThreads {
+pub(super) struct KernelThreads {
     /// The thread of the policy of a first CPU, `sugov:CPU`; since 7.0 it runs anywhere.
     sugov: BTreeMap<CpuId, TaskId>,
     known: BTreeSet<TaskId>,
@@ -16,7 +16,7 @@ struct KernelThreads {
 }
 
 impl KernelThreads {
-    fn of(trace: &Memory) -> KernelThreads {
+    pub(super) fn of(trace: &Memory) -> KernelThreads {
         let first = |name: &str| name.strip_prefix("sugov:")?.parse().ok().map(CpuId);
         let sugov = trace.tasks().filter_map(|(task, name)| Some((first(&name)?, task))).collect();
         KernelThreads { sugov, ..KernelThreads::default() }
@@ -24,7 +24,11 @@ impl KernelThreads {
 
     /// Takes in an event; returns the thread that it takes the CPU from, and when that woke and got
     /// it.
-    fn hear(&mut self, at: Instant, event: &Event) -> Option<(TaskId, Instant, Instant)> {
+    pub(super) fn hear(
+        &mut self,
+        at: Instant,
+        event: &Event,
+    ) -> Option<(TaskId, Instant, Instant)> {
         match *event {
             Event::TaskNew { task, user: false, .. } => {
                 self.known.insert(task);
@@ -54,7 +58,7 @@ impl KernelThreads {
 
     /// The time at which the governor wanted what the thread on `on` changes for the policy of
     /// `first`: at the update, of a tick or a wakeup, just before that thread woke.
-    fn wanted(&self, platform: &Platform, first: CpuId, on: CpuId) -> Instant {
+    pub(super) fn wanted(&self, platform: &Platform, first: CpuId, on: CpuId) -> Instant {
         let woke = self.running.get(&on).map_or(Instant(0), |(_, woke, _)| *woke);
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&first));
         let elsewhere = domain.filter(|d| !d.cpus.contains(&on)).map(|d| &*d.cpus);
@@ -66,7 +70,7 @@ impl KernelThreads {
 
     /// The thread that changes a frequency of `domain`, and its CPU; in traces without names, the
     /// thread that got a CPU there last.
-    fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
+    pub(super) fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&first))?;
         let own = self.sugov.get(&first);
         let there = self.running.iter().filter(|(cpu, (task, ..))| match own {

@@ -3,7 +3,7 @@
 use super::*;
 
 impl<W: io::Write> Writer<W> {
-    fn freq(&mut self, at: Instant, cpu: CpuId, freq: KHz) {
+    pub(super) fn freq(&mut self, at: Instant, cpu: CpuId, freq: KHz) {
         let cpus = self.domains.get(&cpu.0).cloned().unwrap_or_else(|| vec![cpu]);
         for cpu in cpus {
             self.ftrace(at, cpu, 0, ftrace::CPU_FREQUENCY, |m| {
@@ -12,7 +12,7 @@ impl<W: io::Write> Writer<W> {
         }
     }
 
-    fn request(&mut self, at: Instant, cpu: CpuId, util: u64, freq: KHz, why: Why) {
+    pub(super) fn request(&mut self, at: Instant, cpu: CpuId, util: u64, freq: KHz, why: Why) {
         let track = self.governor(cpu);
         let again = self.requests.insert(cpu.0, (freq, why)) == Some((freq, Why::Unchanged));
         self.counter(at, Track::RequestFreq, cpu.0, freq.0, |_| Some(track));
@@ -28,7 +28,7 @@ impl<W: io::Write> Writer<W> {
         self.instant(at, track, "frequency", why.as_str(), &notes);
     }
 
-    fn cooling(&mut self, at: Instant, cpu: CpuId, max: KHz, zone: u32) {
+    pub(super) fn cooling(&mut self, at: Instant, cpu: CpuId, max: KHz, zone: u32) {
         let track = self.governor(cpu);
         let name = self.zone(zone);
         self.counter(at, Track::MaxFreq, cpu.0, max.0, |_| Some(track));
@@ -38,12 +38,12 @@ impl<W: io::Write> Writer<W> {
     }
 
     /// The name of a thermal zone.
-    fn zone(&self, zone: u32) -> Arc<str> {
+    pub(super) fn zone(&self, zone: u32) -> Arc<str> {
         let known = self.zones.get(zone as usize).cloned();
         known.unwrap_or_else(|| format!("zone {zone}").into())
     }
 
-    fn misfit(&mut self, at: Instant, cpu: CpuId, task: Option<TaskId>) {
+    pub(super) fn misfit(&mut self, at: Instant, cpu: CpuId, task: Option<TaskId>) {
         let track = self.cpu(cpu);
         match task {
             Some(task) => {
@@ -55,7 +55,7 @@ impl<W: io::Write> Writer<W> {
         }
     }
 
-    fn about(&mut self, header: &Header) {
+    pub(super) fn about(&mut self, header: &Header) {
         let Header { run, asked, machine, .. } = header;
         let mut notes = vec![
             ("backend".to_owned(), run.backend.to_string()),

@@ -3,20 +3,20 @@
 use super::*;
 
 impl<W: io::Write> Writer<W> {
-    fn comm(&self, task: TaskId) -> Arc<str> {
+    pub(super) fn comm(&self, task: TaskId) -> Arc<str> {
         self.tasks.get(&task.0).map_or_else(|| format!("{task}").into(), |t| t.comm.clone())
     }
-    fn prio(&self, task: TaskId) -> i64 {
+    pub(super) fn prio(&self, task: TaskId) -> i64 {
         self.tasks.get(&task.0).map_or(PRIO, |t| t.prio)
     }
-    fn tgid(&self, task: TaskId) -> i64 {
+    pub(super) fn tgid(&self, task: TaskId) -> i64 {
         match self.tasks.get(&task.0) {
             Some(Task { user: true, .. }) => PROCESS,
             _ => tid(task),
         }
     }
 
-    fn task_new(
+    pub(super) fn task_new(
         &mut self,
         at: Instant,
         task: TaskId,
@@ -50,7 +50,7 @@ impl<W: io::Write> Writer<W> {
         self.instant(at, thread, "placement", &format!("created on {cpu}: {why}"), &notes);
     }
 
-    fn policy(&mut self, at: Instant, task: TaskId, policy: Policy) {
+    pub(super) fn policy(&mut self, at: Instant, task: TaskId, policy: Policy) {
         if let Some(t) = self.tasks.get_mut(&task.0) {
             t.prio = match policy {
                 Policy::Deadline { .. } => -1,
@@ -63,7 +63,7 @@ impl<W: io::Write> Writer<W> {
         self.instant(at, thread, "policy", &policy.to_string(), &[]);
     }
 
-    fn set_prio(&mut self, task: TaskId, prio: i64) {
+    pub(super) fn set_prio(&mut self, task: TaskId, prio: i64) {
         if let Some(t) = self.tasks.get_mut(&task.0) {
             t.prio = prio;
             // The real-time ones are below.
@@ -72,14 +72,14 @@ impl<W: io::Write> Writer<W> {
     }
 
     /// The new task that is waited for has all that it is created with.
-    fn wakes_new(&mut self) {
+    pub(super) fn wakes_new(&mut self) {
         if let Some((at, task, cpu)) = self.new.take() {
             self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP_NEW]);
         }
     }
 
     /// Writes both clamps, once there are any.
-    fn clamps(
+    pub(super) fn clamps(
         &mut self,
         at: Instant,
         kinds: [Track; 2],
@@ -95,13 +95,13 @@ impl<W: io::Write> Writer<W> {
         self.counter(at, kinds[1], index, clamps.max.0, |_| Some(parent));
     }
 
-    fn cpu_clamps(&mut self, at: Instant, cpu: CpuId, clamps: Uclamp) {
+    pub(super) fn cpu_clamps(&mut self, at: Instant, cpu: CpuId, clamps: Uclamp) {
         let kinds = [Track::CpuClampMin, Track::CpuClampMax];
         self.clamps(at, kinds, cpu.0, clamps, |w| w.cpu(cpu));
     }
 
     /// Writes the power that has changed before `at`.
-    fn power(&mut self, at: Instant) {
+    pub(super) fn power(&mut self, at: Instant) {
         let past = self.power.as_mut().filter(|power| power.is_past(at));
         let Some((at, changed)) = past.map(Power::take) else { return };
         for (cpu, uw) in changed {
@@ -112,14 +112,14 @@ impl<W: io::Write> Writer<W> {
         }
     }
 
-    fn job(&mut self, at: Instant, task: TaskId, mark: JobMark) {
+    pub(super) fn job(&mut self, at: Instant, task: TaskId, mark: JobMark) {
         let mut chains = std::mem::take(&mut self.chains);
         chains.mark(task, at, mark, &mut |over| self.slice(over));
         self.chains = chains;
     }
 
     /// Writes a job that is over.
-    fn slice(&mut self, over: &Over) {
+    pub(super) fn slice(&mut self, over: &Over) {
         let Over { job, at, .. } = *over;
         let jobs = &mut self.jobs[over.stream];
         let (task, name) = (jobs.task, jobs.name.clone());
@@ -159,7 +159,7 @@ impl<W: io::Write> Writer<W> {
         });
     }
 
-    fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
+    pub(super) fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
         let (comm, prio) = (self.comm(task), self.prio(task));
         for kind in kinds {
             self.ftrace(at, cpu, 0, kind, |m| {
@@ -172,7 +172,7 @@ impl<W: io::Write> Writer<W> {
         }
     }
 
-    fn switch(
+    pub(super) fn switch(
         &mut self,
         at: Instant,
         cpu: CpuId,
@@ -216,7 +216,7 @@ impl<W: io::Write> Writer<W> {
         });
     }
 
-    fn migrate(&mut self, at: Instant, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+    pub(super) fn migrate(&mut self, at: Instant, task: TaskId, from: CpuId, to: CpuId, why: Why) {
         let (comm, prio) = (self.comm(task), self.prio(task));
         self.ftrace(at, to, 0, ftrace::SCHED_MIGRATE_TASK, |m| {
             m.string(sched_wakeup::COMM, &comm)
