@@ -47,7 +47,7 @@ fn recordings_are_of_one_kernel_small_and_none_is_left_over() {
         names.insert(entry.file_name().into_string().unwrap());
     }
     let releases = recorded().into_iter().flat_map(|r| r.phases);
-    kernels.extend(releases.map(|(_, trace)| trace.header().unwrap().kernel_release.clone()));
+    kernels.extend(releases.map(|(_, trace)| trace.header().unwrap().run.kernel_release.clone()));
     assert_eq!(kernels.len(), 1, "{kernels:?}");
     assert!(bytes < 4 << 20, "{bytes} bytes: each recording anew stays in the history for good");
     assert_eq!(names, fixed().iter().map(Case::file_name).collect());
