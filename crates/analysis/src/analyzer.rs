@@ -61,11 +61,11 @@ const UTIL_LEVELS: [u64; 2] = [450, 1000];
 
 /// Receives the results whose number grows with the run: bursts, migrations, missed jobs.
 pub trait Lists: Send {
-    /// A burst of this task is over.
+    /// Receives a burst of this task that is over.
     fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst);
     /// Receives a migration of the task; its time counts from the start of the run.
     fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration);
-    /// A job of this name was missed, or several in a row.
+    /// Receives one missed job of this name, or several in a row.
     fn missed(&mut self, job: &str, missed: &Missed);
 }
 

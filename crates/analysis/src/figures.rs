@@ -36,7 +36,7 @@ pub(crate) struct Levels {
 struct Climb(Vec<u64>);
 
 impl Climb {
-    /// The lowest `level`s are reached at `at`, if they were not.
+    /// Notes that the lowest `level`s are reached at `at`; those reached before keep their time.
     fn reach(&mut self, level: usize, at: u64) {
         while self.0.len() < level {
             self.0.push(at);
@@ -379,7 +379,8 @@ impl Figures {
         }
     }
 
-    /// The burst is over.
+    /// Closes the burst at `end`, in ns; a burst that has reached full speed ended by that, else by
+    /// `how`.
     pub(crate) fn close(&mut self, end: u64, how: EndedBy) {
         self.end = end;
         self.ended_by = Some(if self.t1.is_some() { EndedBy::FullSpeed } else { how });

@@ -194,7 +194,7 @@ impl Groups {
         self.cells.len() - 1
     }
 
-    /// A task of this cell is under `policy` from now on: its new cell.
+    /// Puts a task of this cell under `policy` from now on, and returns its new cell.
     pub(crate) fn policy(&mut self, cell: usize, policy: Policy) -> usize {
         let Some(Cell { group, taskgroup, .. }) = self.cells.get(cell) else { return cell };
         let (group, taskgroup) = (*group, taskgroup.clone());
@@ -214,7 +214,7 @@ impl Groups {
         }
     }
 
-    /// A task of this cell has waited `ns` from its wakeup until it runs on `cpu`.
+    /// Adds the `ns` that a task of this cell has waited from its wakeup until it runs on `cpu`.
     pub(crate) fn waited(&mut self, cell: usize, cpu: CpuId, ns: u64) {
         let capacity = self.capacity.get(cpu.index());
         let kind = capacity.and_then(|capacity| self.kinds.binary_search(capacity).ok());
@@ -223,7 +223,7 @@ impl Groups {
         }
     }
 
-    /// A task of this cell runs so many ns after it was due.
+    /// Adds the delay of a task of this cell: the ns from when it was due until it runs.
     pub(crate) fn late(&mut self, cell: usize, ns: u64) {
         self.group(cell).into_iter().for_each(|group| group.late.add(ns));
     }

@@ -364,7 +364,8 @@ impl Machine {
         self.cpus[cpu.index()].does.idle(state);
     }
 
-    /// An interrupt's handler begins or is done: it runs, whoever else does.
+    /// Notes that an interrupt's handler begins (`enters`) or is done; it runs, whichever task is
+    /// current.
     pub(crate) fn set_irq(&mut self, cpu: CpuId, enters: bool, now: u64) {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.irq(enters);

@@ -365,7 +365,7 @@ impl Task {
         self.present.migrated(at, cpus, kinds, why);
     }
 
-    /// The present burst is over: into the sums with it, and it stays if there is none better.
+    /// Closes the present burst: adds it to the sums, and keeps it if none was better.
     fn keep(&mut self) {
         self.present.cut();
         self.whole.absorb(&self.present.sums);

@@ -152,7 +152,7 @@ impl<'a> Program<'a> {
         endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
     }
 
-    /// A timer was used.
+    /// Marks the use of a timer.
     pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: &Expiry) {
         if let Some(marks) = &mut self.marks {
             marks.timer(timer, period, expiry);

@@ -96,7 +96,7 @@ impl Sample {
 }
 
 impl CpuDbs {
-    /// The governor starts: the first sample computes its load.
+    /// Returns the state at the governor's start, from which the first sample computes its load.
     pub fn start(now: CpuTimes) -> CpuDbs {
         CpuDbs { prev: now, prev_load: 0 }
     }

@@ -108,8 +108,8 @@ impl Entity {
         self.deadline = niffies.wrapping_add(tunables.prio_deadline_diff(nice));
     }
 
-    /// The task leaves the CPU. SCHED_BATCH gets a new slice, and with it a later deadline, each time.
-    /// Source: `check_deadline`.
+    /// Gives a task that leaves the CPU with its slice used up a new slice, and with it a later
+    /// deadline; SCHED_BATCH gets these each time. Source: `check_deadline`.
     pub fn check_deadline(
         &mut self,
         tunables: &Tunables,
@@ -122,8 +122,8 @@ impl Entity {
         }
     }
 
-    /// A child is created: the two share what is left of the slice, and the deadline. Source:
-    /// `wake_up_new_task`, where there is enough left.
+    /// Splits with a new child what is left of the slice; both keep the deadline. `None`: too
+    /// little is left. Source: `wake_up_new_task`, where there is enough left.
     pub fn fork(&mut self) -> Option<Entity> {
         self.time_slice /= 2;
         (!self.is_expired()).then_some(Entity { node: None, ..*self })

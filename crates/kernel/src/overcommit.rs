@@ -249,7 +249,7 @@ impl Overcommit {
         }
     }
 
-    /// A task of the class wants to run, new here or not; with what it asks for now.
+    /// Notes that a task of the class wants to run, new here or not, with what it asks for now.
     pub fn wake(&mut self, task: TaskId, ask: Ask) {
         let clock = self.clock;
         if self.get(task).is_none() {

@@ -153,8 +153,8 @@ impl RtThrottle {
         self.throttled = true;
         true
     }
-    /// A period is over; true: RT tasks may run again.
-    /// Source: Linux 6.1 rt.c:do_sched_rt_period_timer.
+    /// Takes a period's runtime off the time used; returns whether throttled RT tasks may run
+    /// again. Source: Linux 6.1 rt.c:do_sched_rt_period_timer.
     pub fn period_over(&mut self, limit: RtBandwidth) -> bool {
         let Some(runtime) = limit.runtime else { return false };
         self.time = self.time.saturating_sub(runtime.0);

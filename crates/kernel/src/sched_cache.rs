@@ -166,7 +166,7 @@ impl CpuEpoch {
         process.runtime = shr(process.runtime, n);
     }
 
-    /// A task of the process has run for `delta` ns.
+    /// Adds `delta` ns that a task of the process has run.
     pub fn account(&mut self, process: &mut CacheTime, delta: u64) {
         process.runtime += delta;
         self.runtime += delta;

@@ -30,7 +30,7 @@ impl CpuUse {
     pub fn idle(&mut self, state: Option<u32>) {
         self.state = state;
     }
-    /// A handler begins or is done ([`Event::Irq`](crate::Event)).
+    /// Notes that a handler begins (`enters`) or is done ([`Event::Irq`](crate::Event)).
     pub fn irq(&mut self, enters: bool) {
         self.in_irq = enters;
     }

@@ -242,7 +242,7 @@ impl Chains {
         }
     }
 
-    /// The run is over at `end`, and with it all jobs.
+    /// Ends all jobs with the run, at `end`.
     pub fn cut_off(&mut self, end: Instant, tell: &mut impl FnMut(&Over)) {
         self.streams.iter_mut().for_each(|s| s.cut_off(end.0, tell));
     }
@@ -306,7 +306,8 @@ impl Stream {
         }
     }
 
-    /// The task of this stage has taken `total` longer by now. What it does beside a job that has gone on does not hold that up.
+    /// Notes that the task of this stage has taken `total` longer by now. What it does beside a job
+    /// that has gone on does not hold that up.
     fn took_longer(&mut self, stage: usize, total: u128) {
         let own = &mut self.stages[stage];
         let more = total - std::mem::replace(&mut own.longer, total);
@@ -314,7 +315,8 @@ impl Stream {
         job.into_iter().for_each(|job| job.longer += more);
     }
 
-    /// The task of this stage has taken `total` by now. The job at which it works may have gone on already.
+    /// Notes that the task of this stage has taken `total` by now. The job at which it works may
+    /// have gone on already.
     fn took(&mut self, stage: usize, total: u128) {
         let more = total - std::mem::replace(&mut self.stages[stage].taken, total);
         let (own, behind) = self.stages.split_at_mut(stage + 1);

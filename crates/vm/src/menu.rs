@@ -98,7 +98,7 @@ impl Follower {
         }
     }
 
-    /// The governor is asked.
+    /// Takes in the state with which the governor was asked.
     pub(crate) fn probed(&mut self, p: &Probed) {
         let menu = MenuDevice::from_parts(
             self.rev,
@@ -121,7 +121,7 @@ impl Follower {
         self.idle_stamp = self.idle_stamp.map(|_| at);
     }
 
-    /// An idle state begins.
+    /// Begins an idle state.
     pub(crate) fn enters(&mut self, state: u32, at: u64) {
         if !std::mem::take(&mut self.fresh) {
             self.take_in();
@@ -152,7 +152,7 @@ impl Follower {
         Some((state, from, until))
     }
 
-    /// The last sleep is over for good.
+    /// Passes the last sleep, over for good, to the governor.
     fn take_in(&mut self) {
         if let Some((state, from, Some(until))) = self.select()
             && let Some(governor) = &mut self.governor

@@ -276,8 +276,8 @@ impl CfsRq {
         }
     }
 
-    /// A woken entity gets its own vruntime back, or one half a latency behind the others, whichever
-    /// is later: so much of its sleep counts. Source: fair.c:`place_entity`.
+    /// Sets a woken entity's vruntime: its own, or one half a latency behind the others, whichever
+    /// is later; so much of its sleep counts. Source: fair.c:`place_entity`.
     fn place_woken(&self, entity: &mut Entity) {
         let mut credit = self.tunables.latency_ns;
         if self.is_idle(entity) {

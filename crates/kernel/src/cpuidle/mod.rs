@@ -156,7 +156,8 @@ impl IdleGovernor {
         }
     }
 
-    /// The CPU has been idle for `idle` in the state of that index; `by_tick`: the tick woke it.
+    /// Learns that the CPU has been idle for `idle` in the state of that index; `by_tick`: the tick
+    /// woke it.
     pub fn update(
         &mut self,
         states: &[IdleState],
