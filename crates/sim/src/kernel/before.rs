@@ -166,7 +166,7 @@ impl Rq<'_, '_> {
         avg.sched_rt_avg_update(clock, period, ran, domain.freq_scale);
     }
 
-    /// An interrupt has taken this long.
+    /// Adds the time that an interrupt has taken to the average of RT time.
     pub(crate) fn rt_avg_interrupt(&mut self, took: Span) {
         let Some(period) = self.m().before.sched_avg_period else { return };
         let Parts { c, domain, .. } = self.parts();

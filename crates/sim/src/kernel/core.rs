@@ -56,7 +56,7 @@ impl Rq<'_, '_> {
         t.avg.last_update_time.0 = 0;
     }
 
-    /// The running task sleeps until `until`, or exits.
+    /// Puts the running task to sleep until `until`; `None`: it exits.
     pub(crate) fn fall_asleep(&mut self, task: TaskId, until: Option<Instant>) {
         let (state, kind) = match until {
             Some(_) => (State::Sleeping, DequeueKind::Sleep),
@@ -75,7 +75,7 @@ impl Rq<'_, '_> {
         self.leave_queue(task, state, kind);
     }
 
-    /// The running task leaves its CPU's queue.
+    /// Takes the running task off its CPU's queue.
     pub(crate) fn leave_queue(&mut self, task: TaskId, state: State, kind: DequeueKind) {
         self.update_rq_clock();
         self.set_state(task, state);
@@ -255,7 +255,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The start has come: the machine is brought to the state it should start from.
+    /// Brings the machine, at the start, to the state that it should start from.
     fn before_start(&mut self) {
         (self.m.start.begun, self.m.start.at) = (true, self.m.now);
         self.drive(|d, k| d.before_start(k));
@@ -276,7 +276,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The next tick comes after `first`, and all later ones from there.
+    /// Moves the ticks: the next one comes after `first`, and all later ones from there.
     pub(crate) fn move_tick_grid(&mut self, first: Span) {
         self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
         let at = self.m.now + first;
@@ -426,7 +426,7 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ from one CPU to another
 
-    /// A queued or running task leaves for another CPU, or one in limbo.
+    /// Takes a queued or running task, or one in limbo, off this CPU for its move to another one.
     pub(crate) fn detach(&mut self, task: TaskId, to: CpuId, why: Why) {
         match self.m().task(task).throttled {
             true => self.detach_throttled(task, to, why),
@@ -494,7 +494,7 @@ impl Rq<'_, '_> {
         self.wakeup_preempt(task, false);
     }
 
-    /// A task in limbo leaves for another CPU (`dequeue_throttled_task`).
+    /// Takes a task in limbo off this CPU for its move to another one (`dequeue_throttled_task`).
     fn detach_throttled(&mut self, task: TaskId, to: CpuId, why: Why) {
         let (from, g) = (self.cpu, self.m().task(task).group);
         self.level(g).bandwidth.limbo.retain(|t| *t != task);
@@ -533,7 +533,7 @@ impl Rq<'_, '_> {
         self.enqueue_task_fair(task, EnqueueKind::Wakeup, true);
     }
 
-    /// A sleeping task moves: its load is taken off its old runqueue, this one, at the next update
+    /// Moves a sleeping task; its load is taken off its old runqueue, this one, at the next update
     /// (`migrate_task_rq_fair`).
     fn migrate_task_rq(&mut self, task: TaskId, to: CpuId, why: Why) {
         let from = self.cpu;
@@ -750,7 +750,8 @@ impl Machine {
 }
 
 impl Rq<'_, '_> {
-    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
+    /// Sends the CPU, which has nothing to run, to sleep (`pick_next_task_idle`): makes up for lost
+    /// time and chooses a state.
     pub(crate) fn go_idle(&mut self) {
         let decay = self.m().decay;
         let c = self.c();

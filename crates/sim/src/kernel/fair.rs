@@ -326,8 +326,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
-    /// image): its own and, by the difference, its runqueue's, at their new place in the period.
+    /// Sets the task's PELT state from outside (`start_util`, `start_period_contrib`, a start
+    /// image) and, by the difference, its runqueue's, at their new place in the period.
     pub(crate) fn set_signals(
         &mut self,
         task: TaskId,

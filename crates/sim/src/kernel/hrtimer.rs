@@ -228,7 +228,7 @@ impl Rq<'_, '_> {
     }
 }
 
-/// A timer of a class expires.
+/// Returns the event of a class's timer that expires.
 fn class_event(timer: ClassTimer, awake: bool) -> Ev {
     match timer {
         ClassTimer::CfsPeriod(group) => Ev::CfsPeriod { group, awake },

@@ -172,7 +172,8 @@ impl Thermal {
 }
 
 impl Thermal {
-    /// A domain takes on the state that the zones want: the highest frequency then. `None`: it is in that state.
+    /// Puts a domain into the state that the zones want; returns the highest frequency then.
+    /// `None`: it is in that state already.
     fn cpufreq_set_cur_state(&mut self, domain: usize) -> Option<KHz> {
         let state = self.wanted(domain);
         let device = &mut self.devices[domain];

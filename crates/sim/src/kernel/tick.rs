@@ -83,7 +83,7 @@ impl Rq<'_, '_> {
         self.governor_attends(Occasion::Tick);
     }
 
-    /// The CPU is awake for the timers of its tick; `done`: they have been run.
+    /// Runs the timers of the tick, for which the CPU is awake; `done`: they have been run.
     pub(crate) fn run_queues(&mut self, done: bool) {
         if done {
             self.c().hrtimers.running = false;

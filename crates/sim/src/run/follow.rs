@@ -399,7 +399,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// The governor of `cpu`'s policy there has asked for `freq`.
+    /// Notes that the governor of `cpu`'s policy has asked for `freq` there.
     fn wants(&mut self, cpu: CpuId, freq: KHz, when: Instant) {
         let k = &mut self.simulation.k;
         let domain = k.m.cpu(cpu).domain;

@@ -258,7 +258,8 @@ pub trait Hooks {
     fn instead(&self, _: &Machine, _: Point) -> Option<Answer> {
         None
     }
-    /// The kernel has decided at `point`: its answer, or another one.
+    /// Returns the answer to take at `point`, where the kernel has decided `own`: that, or another
+    /// one.
     fn decided(&self, _: &Machine, _: Point, own: Answer) -> Answer {
         own
     }

@@ -36,12 +36,12 @@ impl IdleTime {
         IdleTime { by_ticks, counted: Span(0), since: Some(Instant(0)) }
     }
 
-    /// The idle task gets the CPU.
+    /// Begins the idle time as the idle task gets the CPU, unless ticks count it.
     pub(crate) fn begins(&mut self, now: Instant) {
         self.since = (!self.by_ticks).then_some(now);
     }
 
-    /// The tick of the idle CPU is stopped.
+    /// Begins the idle time, unless it has begun, as the tick of the idle CPU is stopped.
     pub(crate) fn tick_stops(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }

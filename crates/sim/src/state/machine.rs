@@ -76,7 +76,7 @@ pub(crate) const UPTIME: Span = Span(1 << 40);
 /// No speed is so high.
 const NO_CLAMP: Util = Util(u64::MAX);
 
-/// A clamp of 1024 is none: it forbids no boost OPP.
+/// Returns the clamp, where 1024 is none: it forbids no boost OPP.
 fn no_clamp_or(uclamp_max: Util) -> Util {
     if uclamp_max.0 >= SCHED_CAPACITY_SCALE { NO_CLAMP } else { uclamp_max }
 }

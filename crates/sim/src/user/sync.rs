@@ -261,7 +261,7 @@ mod tests {
             }
         }
 
-        /// The drawn task goes on by one act; `None`: nobody can.
+        /// Carries out one act of the drawn task; `None`: no task can go on.
         fn step(&mut self, draw: usize) -> Option<(usize, Event)> {
             let can = |i: &usize| !self.asleep[*i] && self.at[*i] < self.programs[*i].len();
             let able: Vec<usize> = (0..self.programs.len()).filter(can).collect();

@@ -343,7 +343,7 @@ fn has_less_spare(g: &Group, busiest: &Group) -> bool {
         || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
 }
 
-/// The group is one core of several threads.
+/// Whether the group is one core of several threads.
 fn is_core(g: &Group) -> bool {
     g.flags & sd::SHARE_CPUCAPACITY != 0
 }

@@ -182,7 +182,7 @@ impl Rq<'_, '_> {
         left
     }
 
-    /// An idle CPU leaves its idle state and does what it is kicked for.
+    /// Kicks an idle CPU: it leaves its idle state and does what `kick` asks.
     fn kick_ilb(&mut self, kick: NohzKick) {
         let ilb = self.cpu;
         let flags = &mut self.c().nohz_kick;
@@ -361,7 +361,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
+    /// Looks for work as the CPU is about to go idle; returns whether it got some
+    /// (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
         if self.m.muqss.is_some() {
             // Its pick has looked everywhere.

@@ -173,7 +173,7 @@ impl Rq<'_, '_> {
         self.c().overcommit.as_deref_mut()
     }
 
-    /// The class hears what the CPU has done since the last time.
+    /// Tells the class what the CPU has done since the last time.
     pub(super) fn advance_overcommit(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
@@ -252,7 +252,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The timer expires when it may be another's turn; `runs`: who has the CPU from now on.
+    /// Sets the timer to the time at which the turn may change; `runs`: the task that has the CPU
+    /// from now on.
     pub(super) fn arm_overcommit(&mut self, runs: Option<TaskId>) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);

@@ -331,7 +331,7 @@ impl Governor for Interactive {
         }
     }
 
-    /// The slack timer has woken the CPU: what is due is done.
+    /// Looks at the CPU that the slack timer has woken, and does what is due.
     fn timer(
         &mut self,
         domain: &DomainView<'_>,

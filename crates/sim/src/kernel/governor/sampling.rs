@@ -240,7 +240,7 @@ impl PolicyDbs {
         })
     }
 
-    /// The sample is taken; the next one comes `delay_us` after it at the earliest.
+    /// Ends a sample; the next one comes `delay_us` after it at the earliest.
     pub(super) fn done(&mut self, domain: &DomainView<'_>, delay_us: u32) {
         self.set_timers(domain, delay_us);
         (self.sample_delay, self.work_in_progress) = (Span::from_us(delay_us.into()), false);

@@ -98,7 +98,7 @@ impl Source for Device {
 }
 
 impl Rq<'_, '_> {
-    /// The handler has the CPU; whoever ran there goes on afterwards.
+    /// Gives the CPU to the handler; the task that ran goes on afterwards.
     pub(crate) fn irq_enter(&mut self, handler: Span) {
         let cpu = self.cpu;
         if let Some(p) = &mut self.c().pressure {

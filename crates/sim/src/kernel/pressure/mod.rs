@@ -297,7 +297,8 @@ impl Kernel<'_> {
         changed
     }
 
-    /// A source changes what it takes from the CPUs of a domain. True: the scheduling domains are to be built anew.
+    /// Changes what a source takes from the CPUs of a domain. True: the scheduling domains are to
+    /// be built anew.
     pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) -> bool {
         if source == caps::PERMANENT {
             return self.capacity_changes(domain, value);
