@@ -25,7 +25,7 @@ impl Spool {
         Ok(Spool { lines: BufWriter::new(file), format, migrations, failed: None })
     }
 
-    /// What was listed, in order.
+    /// Reads back the lines that were listed, in order.
     pub(crate) fn lines(self) -> Result<impl Iterator<Item = io::Result<String>>, Failure> {
         let Spool { lines, failed, .. } = self;
         let rewound = || {
