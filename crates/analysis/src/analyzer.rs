@@ -119,7 +119,7 @@ impl TraceSink for Analyzer<'_> {
 /// Everything known about the run so far.
 struct Run<'a> {
     header: Header,
-    /// What was asked for; empty where the trace is of no experiment.
+    /// Experiment that was asked for; empty where the trace is of no experiment.
     asked: Asked,
     lists: Option<&'a mut dyn Lists>,
     timeline: bool,

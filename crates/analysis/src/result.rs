@@ -15,7 +15,7 @@ use risetime_trace::BackendKind;
 pub struct RunResult {
     /// Policy name.
     pub policy: String,
-    /// Who made the trace.
+    /// Kind of the backend that made the trace.
     pub backend: BackendKind,
     /// Platform name.
     pub platform: String,

@@ -65,12 +65,12 @@ pub struct MachineInfo {
     pub settings: Settings,
 }
 
-/// Where the description of a machine comes from.
+/// Source of the description of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
-    /// From a platform file: speeds and powers are those that it states.
+    /// A platform file: speeds and powers are those that it states.
     Described,
-    /// From the trace itself: CPUs, domains and frequencies are those that were seen, each OPP's speed is taken to be its
+    /// The trace itself: CPUs, domains and frequencies are those that were seen, each OPP's speed is taken to be its
     /// frequency's share of the highest one, CPUs are taken to be equal, and powers are not known.
     Seen,
 }
