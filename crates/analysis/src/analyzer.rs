@@ -32,7 +32,7 @@ use risetime_model::workload::JobSpec;
 use risetime_trace::{Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
-/// What an analysis is to keep besides the usual.
+/// Results that an analysis is to keep besides the usual ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Keep the curves of the task that leads ([`RunResult::lead`]).
@@ -47,7 +47,8 @@ pub struct Options {
     pub pieces: Option<Pieces>,
 }
 
-/// What a task does again and again, told apart so that the same piece is found in another run of the same program.
+/// Work that a task does again and again, told apart so that the same piece is found in another run
+/// of the same program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// A task's activations, by where in its program they begin; needs [`Step`](Event::Step)s.
@@ -447,7 +448,7 @@ impl<'a> Run<'a> {
 
     fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) {
         let now = self.now;
-        // Who ran here by what was seen; differs from `prev` only where events were lost.
+        // The task that ran here by what was seen; differs from `prev` only where events were lost.
         let seen = self.machine.current(cpu);
         if seen != prev.map(|p| p.0)
             && let Some(t) = seen.and_then(|id| self.accounted(id))

@@ -48,7 +48,7 @@ const COMPARISONS: [(&str, Than); 6] = [
     ("=", Than::Same),
 ];
 
-/// What came of an expectation.
+/// Outcome of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checked {
     /// True if the expectation holds.

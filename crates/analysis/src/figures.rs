@@ -81,7 +81,7 @@ impl Times {
     }
 }
 
-/// What a burst, or a whole run, took.
+/// Sums of what a burst, or a whole run, took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     /// Running, by the [key](Place::key) of where.
@@ -186,7 +186,7 @@ pub(crate) struct Piece {
     pub(crate) place: Option<Place>,
     pub(crate) util: Option<u64>,
     pub(crate) most: Most,
-    /// What waiting is lost in.
+    /// State in which waiting is lost.
     pub(crate) waits: State,
     /// Whether the task has a reservation (SCHED_DEADLINE).
     pub(crate) reserved: bool,

@@ -90,7 +90,7 @@ pub struct Distributions {
     pub waited: Vec<(f64, f64)>,
 }
 
-/// What tasks have in common.
+/// Property that the tasks of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
     /// The scheduling policy of tasks when they woke.

@@ -91,7 +91,7 @@ pub(crate) struct Domain {
     since: u64,
     /// Whether a frequency event has been seen.
     known: bool,
-    /// What the governor last wanted, and why.
+    /// Frequency that the governor last wanted, util and reason.
     request: Option<(KHz, Util, Why)>,
     /// Reason of the last frequency that the governor decided on.
     chosen: Option<Why>,
@@ -101,7 +101,7 @@ pub(crate) struct Domain {
     idle_since: u64,
     looked: u64,
     asked: bool,
-    /// What each [`Limit`] leaves of its frequencies.
+    /// Frequency that each [`Limit`] leaves of the domain's, in kHz.
     caps: [Option<KHz>; Limit::ALL.len()],
     /// Boost OPPs may be used.
     boosts: bool,
@@ -151,7 +151,8 @@ const NO_KEY: u32 = u32::MAX;
 pub(crate) struct Machine {
     cpus: Vec<Cpu>,
     pub(crate) domains: Vec<Domain>,
-    /// What [`snap`](Machine::snap) said last, while there is no new frequency: most tasks have the same s_max.
+    /// Last answer of [`snap`](Machine::snap), while there is no new frequency: most tasks have the
+    /// same s_max.
     snapped: Option<(Util, u64)>,
     /// Places where tasks have run: (CPU, slot of its domain), in the order of first use.
     keys: Vec<(CpuId, usize)>,

@@ -38,7 +38,7 @@ pub struct Rules {
     pub margin_percent: u64,
 }
 
-/// What a task asks the kernel for.
+/// Attributes that a task asks the kernel for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attr {
     /// SCHED_DEADLINE: runtime, deadline, period.

@@ -14,7 +14,7 @@ pub struct Tried {
     pub promise: Option<Promise>,
     /// Changes that would make it guaranteed where it is not: found by trying.
     pub instead: Vec<String>,
-    /// What a proof supposes of the machine.
+    /// Suppositions of a proof about the machine.
     pub assumes: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::{Drawn, Task, draw};
 use risetime_kernel::units::Span;
 use risetime_model::taskset::{Resource, ResourceKind, RtTask, Step, TaskSet};
 
-/// What a set is drawn by.
+/// Parameters by which a set is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetDrawn {
     /// The tasks to draw, and their utilisation together.

@@ -244,7 +244,7 @@ pub struct Timer {
     pub absolute: bool,
 }
 
-/// What a use of a timer comes to.
+/// Outcome of a use of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// One period after the reference.

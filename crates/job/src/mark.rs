@@ -133,7 +133,7 @@ impl std::fmt::Display for JobMark {
     }
 }
 
-/// What two tasks of a chain have in common.
+/// Object that two tasks of a chain have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// A condition, by its number.

@@ -18,7 +18,7 @@
 
 use crate::units::Span;
 
-/// What an emptied CPU keeps (`min_cfs_rq_runtime`).
+/// Runtime that an emptied CPU keeps, in ns (`min_cfs_rq_runtime`).
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
 /// Slack is not given out so close to the end of a period (`min_bandwidth_expiration`).
 pub const MIN_BANDWIDTH_EXPIRATION: Span = Span(2_000_000);

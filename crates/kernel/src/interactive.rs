@@ -94,7 +94,7 @@ pub struct Tunables<'a> {
     pub boosted: bool,
 }
 
-/// What a look comes to.
+/// Result of a look at a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Higher, but `above_hispeed_delay` is not over.

@@ -225,7 +225,7 @@ pub struct SchedAvg {
     pub util_avg: Util,
 }
 
-/// What an update goes by.
+/// Parameters of an update.
 #[derive(Clone, Copy)]
 pub struct Pelt<'a> {
     /// Decay of time that is past.

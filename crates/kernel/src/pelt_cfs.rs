@@ -25,7 +25,7 @@ use crate::units::{Capacity, ClockPelt, Instant, Util, Weight};
 pub struct CfsRqAvg {
     /// The sums and averages of all attached entities.
     pub avg: SchedAvg,
-    /// What left without the lock and is still in the sums.
+    /// Averages that left without the lock and are still in the sums.
     pub removed: Removed,
     /// Something joined or left: the group entity above must follow.
     pub propagate: bool,

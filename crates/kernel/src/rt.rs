@@ -26,7 +26,8 @@ use alloc::vec::Vec;
 /// counts the other way).
 pub type RtPriority = u8;
 
-/// What real-time and deadline tasks may have of each CPU (`sched_rt_period_us`, `sched_rt_runtime_us`).
+/// Share of each CPU that real-time and deadline tasks may have (`sched_rt_period_us`,
+/// `sched_rt_runtime_us`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtBandwidth {
     /// Period after which the runtime comes back.

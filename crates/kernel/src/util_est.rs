@@ -105,7 +105,7 @@ pub fn util_est_update(
     UtilEst(lowered | UTIL_AVG_UNCHANGED)
 }
 
-/// What [`util_est_update_running`] asks about a task.
+/// Facts that [`util_est_update_running`] asks about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
     /// Running time at the last accounting (`se.delta_exec`), in ns.

@@ -48,7 +48,7 @@ pub struct Needs {
     pub tasks: Vec<Need>,
 }
 
-/// What a task needs.
+/// Need of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Name of the task.

@@ -75,7 +75,7 @@ impl Job {
     }
 }
 
-/// What became of a job.
+/// Fate of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The last task of the chain has come to where it ends.
@@ -100,7 +100,7 @@ pub struct Over {
     pub n: u64,
     /// Each of them is released, and due, this long after the one before.
     pub period: Span,
-    /// What became of them.
+    /// Fate of the jobs.
     pub fate: Fate,
     /// Time at which the jobs were over.
     pub at: Instant,
@@ -254,7 +254,7 @@ impl Stream {
             JobMark::Begins { release, period, .. } if stage == 0 => {
                 self.period = period.map(|p| p.0).or(self.period);
                 let (put_off, release) = (release.is_none(), release.unwrap_or(Instant(now)));
-                // One that has gone on is behind.
+                // A job that has gone on is behind this stage.
                 let known = self.stages[0].current.filter(|_| !self.stages[0].gave);
                 let job = known.unwrap_or_else(|| Job::new(self.number(), release, None));
                 let due = self.deadline.or(period.map(|p| p.0)).map(|d| Instant(release.0 + d));

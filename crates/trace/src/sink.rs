@@ -17,7 +17,7 @@ pub trait TraceSink {
     }
 }
 
-/// What a sink takes in.
+/// Kinds of events that a sink takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hears {
     /// No events.

@@ -24,11 +24,12 @@ pub(crate) struct Probed {
     pub(crate) factors: [u32; 6],
     pub(crate) intervals: [u32; 8],
     pub(crate) ptr: usize,
-    /// What the runqueue knows then, which has nothing to do with it.
+    /// State of the runqueue then, which has nothing to do with the governor.
     pub(crate) rq: Option<RqMemory>,
     /// `rq->idle_stamp`, in the trace's clock.
     pub(crate) idle_stamp: Option<u64>,
-    /// What fair tasks have left there: nobody else tells of it where signals are not traced, or have stood still.
+    /// Sums that fair tasks have left on the CPU: no other event tells of them where signals are
+    /// not traced, or have stood still.
     pub(crate) cfs: Option<CfsLeft>,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
@@ -52,7 +53,7 @@ pub(crate) struct CfsLeft {
     pub(crate) position: Position,
 }
 
-/// What `menu` is told, but for the next timer, which it asks for itself.
+/// Values that `menu` is told, but for the next timer, which it asks for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// Time from the beginning of the CPU's idling to the next event of its clock.

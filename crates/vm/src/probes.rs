@@ -90,7 +90,7 @@ const V6_17: KernelRev = KernelRev::new(6, 17);
 /// Release from which on it is tasks that wait for their group's quota.
 const V6_18: KernelRev = KernelRev::new(6, 18);
 
-/// What `util_est` was before it was one number (up to 6.7).
+/// Fields of `util_est` before it was one number (up to 6.7).
 const UTIL_EST: [(&str, &str); 2] = [
     (
         "est=se->avg.util_est",
@@ -151,8 +151,8 @@ const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=s
 const TICKED: &str =
     " ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg1):u64|";
 
-/// What `menu` is told, behind what it remembers: from when on the CPU idles, the next event of its
-/// clock, whether its tick is stopped. These are variables of each CPU, too.
+/// Values that `menu` is told, behind what it remembers: from when on the CPU idles, the next event
+/// of its clock, whether its tick is stopped. These are variables of each CPU, too.
 const TOLD: &str = " now=+{%tick_cpu_sched+tick_sched.idle_entrytime-%cpuidle_dev}($arg2):s64 \
      event=+{clock_event_device.next_event}(+{%tick_cpu_device+tick_device.evtdev-%cpuidle_dev}($arg2)):s64 \
      stopped=+{%tick_cpu_sched+tick_sched.flags-%cpuidle_dev}($arg2):b1@1/64|+{%tick_cpu_sched+tick_sched.nohz_mode+4-%cpuidle_dev}($arg2):b1@1/32";

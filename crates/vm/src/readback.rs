@@ -21,7 +21,7 @@ use risetime_model::{InputError, Platform};
 use risetime_trace::RunError;
 use std::collections::BTreeMap;
 
-/// What the kernel says, by path.
+/// Values of the kernel, by path.
 type Values = BTreeMap<String, String>;
 
 /// Looks at what must read back of `platform` and of the settings in `job`.

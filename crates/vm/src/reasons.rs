@@ -123,7 +123,7 @@ struct Policied {
     patience_ns: u64,
     asked: KHz,
     since: Option<Instant>,
-    /// What `cpu_frequency` is still to tell.
+    /// Frequencies that `cpu_frequency` is still to tell.
     ahead: VecDeque<(Instant, KHz)>,
     told: Option<(Util, KHz, Why)>,
 }

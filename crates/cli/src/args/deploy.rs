@@ -214,7 +214,7 @@ pub(crate) enum Solver {
 
 #[derive(Args, Debug)]
 pub(crate) struct Plan {
-    /// What the tasks need (.toml), or a task set (.json, .yml)
+    /// Needs of the tasks (.toml), or a task set (.json, .yml)
     #[arg(add = complete::anything())]
     pub(crate) file: String,
     /// A built-in platform or a platform file
@@ -223,7 +223,7 @@ pub(crate) struct Plan {
     /// Length of PARTSim's tick
     #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) tick_us: u64,
-    /// What runs the tasks that are guaranteed something
+    /// Scheduler of the tasks that are guaranteed something
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) scheduler: Scheduler,
     /// Choice among the CPUs on which a task fits: the first, the fullest, the emptiest

@@ -110,7 +110,7 @@ pub(crate) const DEFAULT_SHARE: u8 = 4;
 /// The option that makes exit codes fit `git bisect run`.
 pub(crate) const GIT_BISECT: &str = "--git-bisect";
 
-/// What a machine adds where nobody says otherwise.
+/// Default noise of a machine, where nobody says otherwise.
 pub(crate) const OF_A_MACHINE: &str = "machine";
 /// The default noise where a kernel in the virtual machine is asked, too.
 pub(crate) const OF_THE_VM: &str = "vm";
@@ -151,9 +151,10 @@ pub(crate) struct Set {
     /// platform's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = hz())]
     pub(crate) hz: Option<u32>,
-    /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
-    /// take; `vm` as in the virtual machine, `machine` as on a real one [default: machine; of what is held
-    /// against a kernel or is one: vm; of verify's --mode step, --record, --mutants: off]
+    /// Noise of a real machine (setting `noise`): timer slack, late timers, time of switches,
+    /// wakeups and ticks; `vm` as in the virtual machine, `machine` as on a real one [default:
+    /// machine; of what is held against a kernel or is one: vm; of verify's --mode step, --record,
+    /// --mutants: off]
     #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
     pub(crate) noise: Option<String>,
     /// Simulate everything twice, with the simulator's short ways and without: it fails where an event differs, and says so
@@ -597,7 +598,7 @@ pub(crate) struct Verify {
     /// An Image of your own, or a release in the cache (of `7.2` the newest) [default: the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
-    /// What the simulator may decide
+    /// Decisions that the simulator may take
     #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
     pub(crate) mode: VerifyMode,
     /// Number of the six checks that must hold

@@ -43,8 +43,8 @@ const EMPTY: &str = "\
 
 /// Words with which no noun phrase begins, as the doc of a field, variant or constant is one.
 const NO_PHRASE: &str = "\
-    also as at by for from how if in nobody of on since so somebody to until up when where which \
-    why with";
+    also as at by for from how if in nobody of on since so somebody to until up what when where \
+    which why with";
 
 /// A doc comment and what it is about.
 struct Doc {

@@ -51,7 +51,7 @@ pub fn solve(
         for at in 0..found.len() {
             let (way, from, was) = &found[at];
             if nw(&found[at]) > most {
-                // One that has not been looked at whole may have something.
+                // A choice that has not been searched whole may hold something better.
                 bound = if *was == Ended::Whole { bound } else { 0.0 };
                 continue;
             }

@@ -338,7 +338,7 @@ fn idle_states(root: &Root, cpu_dir: &str) -> Vec<Idle> {
     root.list(&dir).into_iter().filter(|n| n.starts_with("state")).filter_map(state).collect()
 }
 
-/// What `/proc/cpuinfo` says and sysfs does not.
+/// Facts that `/proc/cpuinfo` says and sysfs does not.
 #[derive(Clone, Debug, Default)]
 struct CpuInfo {
     model: Option<Fact>,

@@ -336,7 +336,7 @@ impl CfsRq {
         if !matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial) {
             self.normalize(&mut entity);
         }
-        // Who comes right back must not find itself behind where it was.
+        // An entity that comes right back must not find itself behind where it was.
         if kind != DequeueKind::Save {
             self.update_min_vruntime();
         }

@@ -28,7 +28,7 @@ fn spins(runtime: u64, period: u64) -> Task {
     Task { ask: ask(runtime, period), work: 0, every: period }
 }
 
-/// What came of it: ns run by task and by those below, the latest that a job was, by task.
+/// Outcome of a run: ns run by task and by the classes below, the latest that a job was, by task.
 struct Came {
     ran: Vec<u64>,
     below: u64,

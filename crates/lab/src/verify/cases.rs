@@ -181,7 +181,7 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
-    // It wants 6 ms at once and has reserved 4.
+    // The task wants 6 ms at once and has reserved 4.
     let overrun = tasks(&[
         ("frame", format!(r#""cpus": [0], {}"#, every(5_000, 17_000))),
         (
@@ -192,7 +192,7 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
-    // The same, but what others leave it may have.
+    // As before, but the task may have what others leave.
     let reclaim =
         overrun.replace(r#""dl-period": 20000"#, r#""dl-period": 20000, "dl-reclaim": true"#);
     let starved = r#"{"tasks": {

@@ -146,7 +146,7 @@ pub(crate) fn about_in(text: &str) -> String {
     line.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-/// What a file amounts to, while it is read.
+/// Parts of a file while it is read.
 #[derive(Default)]
 struct Parts {
     tasks: Vec<TaskSpec>,

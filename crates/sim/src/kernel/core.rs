@@ -122,7 +122,8 @@ impl Kernel<'_> {
             first_cpu_of(&self.m, self.first_cpu, task)
         } else {
             if !self.m.is_fork(task) {
-                // Its parent is the workload's main thread, which stays where the first task began, or another trace's.
+                // The task's parent is the workload's main thread, which stays where the first task
+                // began, or another trace's.
                 let parent = self.m.creator.map_or(self.parent_cpu, |t| self.m.task(t).cpu);
                 self.m.task_mut(task).cpu = parent;
             }
@@ -165,7 +166,7 @@ impl Kernel<'_> {
         let max_speed = m.max_speed(task);
         m.task_mut(task).max_speed = max_speed;
         if first && m.creator.is_some() {
-            // Its creator is bound to this CPU, and with that itself, too, until it runs.
+            // The task's creator is bound to this CPU, and so is the task until it runs.
             let t = &mut m.tasks[task.index()];
             t.binds_itself = Some(Box::new(t.allowed));
             t.set_allowed(&m.cpus, [cpu].into_iter().collect());
@@ -213,7 +214,7 @@ impl Kernel<'_> {
             self.before_start();
         }
         if self.m.fair_entity(prev, task).is_some() {
-            // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
+            // The task's dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
             // trace says, in which it may have left.
             let _ = self.m.instead(Point::Wakeup { task, waker });
             self.rq(prev).ttwu_do_activate(task, waker, false, Why::PrevCpu);
@@ -332,7 +333,7 @@ impl Rq<'_, '_> {
         self.prev_balance(prev);
         let mut next = self.pick_next_task();
         if next.is_none() {
-            // Its averages must stand before others are pulled in.
+            // The previous task's averages must stand before others are pulled in.
             self.put_prev_task(prev, None);
             if self.newidle_balance() {
                 next = self.pick_next_task();
@@ -452,7 +453,7 @@ impl Rq<'_, '_> {
         }
         self.deactivate(task, DequeueKind::Migrate);
         if running {
-            // It leaves the CPU runnable: the stopper has taken its place.
+            // The task leaves the CPU runnable: the stopper has taken its place.
             if self.m().groups.on() {
                 let group = self.m().task(task).group;
                 self.put_prev_parents(group, None);
@@ -689,7 +690,7 @@ impl Rq<'_, '_> {
     pub(crate) fn tell_max_speed(&mut self, task: TaskId) {
         let max_speed = self.m().max_speed(task);
         let new = std::mem::replace(&mut self.t(task).max_speed, max_speed) != max_speed;
-        // Its creation tells it.
+        // The task's creation tells the new speed.
         if self.m().task(task).state == State::New {
             return;
         }
@@ -715,7 +716,7 @@ impl Rq<'_, '_> {
             return;
         }
         if self.m().task(task).state == State::New {
-            // It will be created with it, and nobody searches.
+            // The task will be created with this affinity; no CPU is searched for.
             return self.set_allowed(task, allowed);
         }
         // EINVAL: no such CPU is online. The affinity stays.

@@ -405,7 +405,7 @@ impl Policy<'_, '_> {
         let place = self.m().cpu(of).in_domain;
         let timer = self.d().timers[place];
         let Some(set) = timer.set.filter(|_| timer.generation == generation) else { return };
-        // That of a CPU which has gone offline is somebody else's to run.
+        // The timer of a CPU which has gone offline is run by another CPU of the policy.
         let cpu = if self.m().root.online.contains(of) { of } else { self.d().cpus[0] };
         let idle = self.m().cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {

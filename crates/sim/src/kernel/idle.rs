@@ -128,7 +128,8 @@ impl Rq<'_, '_> {
 
     pub(crate) fn idle_resched(&mut self) {
         let cpu = self.cpu;
-        // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
+        // A timer of the CPU's own may have woken it meanwhile; the task queued from afar still
+        // wants it.
         if self.m().cpu(cpu).curr.is_none() && self.m().root.online.contains(cpu) {
             self.leave_idle();
             self.set_need_resched();

@@ -129,7 +129,7 @@ impl Kernel<'_> {
                 None => self.rt_period_timer(),
             }
         } else if self.m.hrtimers.at_ticks() && !awake {
-            // Its CPU's tick runs it.
+            // The tick of the timer's CPU runs it.
         } else if at <= self.m.sched_clock() {
             self.rq(cpu).class_timer(timer, awake);
         }
@@ -191,7 +191,7 @@ impl Rq<'_, '_> {
     pub(crate) fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
         let cpu = self.cpu;
         if self.m().hrtimers.at_ticks() && !awake {
-            // Its tick runs it.
+            // The CPU's tick runs the timer.
             return false;
         }
         let idle = self.m().cpu(cpu).idle;

@@ -76,7 +76,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) q: Queue,
     pub(crate) governors: Vec<Box<dyn Governor>>,
     pub(crate) placement: Box<dyn Placement>,
-    /// What a policy that is asked just now wishes for.
+    /// Wishes of a policy that is asked just now.
     pub(crate) effects: Effects,
     /// Driver of the start, and perhaps of more.
     pub(crate) driver: Option<Box<dyn Driver>>,
@@ -86,7 +86,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) events: u64,
     /// CPU time that a frequency change costs the sugov kthread, at full speed.
     pub(crate) sugov_work: Span,
-    /// What another trace says of it instead.
+    /// Costs that another trace gives instead.
     pub(crate) kthread: Option<Kthread>,
     /// CPU on which the workload's first task is created, if that was said.
     pub(crate) first_cpu: Option<CpuId>,
@@ -101,7 +101,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) refused: Option<InputError>,
 }
 
-/// What a frequency change costs the sugov kthread.
+/// Cost of a frequency change for the sugov kthread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kthread {
     /// Time from when the governor wants a change until the kthread wakes.

@@ -123,7 +123,7 @@ fn switch_on(trips: &[Trip]) -> Option<i64> {
     (trips.len() > 1).then(|| trips[0].temperature())
 }
 
-/// What a domain does, for a governor that shares out power.
+/// Load of a domain, for a governor that shares out power.
 struct Load {
     cur: KHz,
     cpus: u64,

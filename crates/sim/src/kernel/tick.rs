@@ -41,7 +41,7 @@ impl Rq<'_, '_> {
             self.resume_user_mode_work(curr);
         }
         if self.m().cpu(cpu).hrtimers.sched_timer_left {
-            // Its timer is run by the tick, too, and does all of it again.
+            // The CPU's tick timer is run by the tick, too, and does all of this again.
             self.account_nice(curr);
             self.pay_for_interrupt();
         }

@@ -19,7 +19,8 @@ use risetime_model::Experiment;
 /// Bounds of one experiment.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// What deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it; `None`: no limit.
+    /// Bandwidth that deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it;
+    /// `None`: no limit.
     pub max_bw: Option<u64>,
     /// Runtime and period of each CPU's fair server, which counts as reserved; from 6.12 on.
     pub fair_server: Option<(Span, Span)>,

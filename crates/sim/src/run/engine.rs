@@ -21,7 +21,7 @@ use risetime_trace::RunError;
 pub(crate) struct Simulation<'a> {
     pub(crate) k: Kernel<'a>,
     pub(crate) user: User,
-    /// What another trace dictates.
+    /// Answers that another trace dictates.
     pub(crate) steers: Option<Steers>,
     /// Causes that are absent.
     pub(crate) without: Without,

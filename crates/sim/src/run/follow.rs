@@ -53,7 +53,7 @@ use std::rc::Rc;
 use timeline::{Texts, What, causes_first, next_wakeups};
 use told::{levels, sleeps};
 
-/// What the reference does not say by events.
+/// State of the reference that its events do not say.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
     /// Time from 0 to the first tick.
@@ -76,11 +76,11 @@ pub struct Asked {
     pub own: Answer,
     /// The reference's, where it was known when asked.
     pub given: Option<Answer>,
-    /// What a simple mind would answer: the previous CPU, whoever waits longest.
+    /// Answer of a simple mind: the previous CPU, the task that waits longest.
     pub trivial: Option<Answer>,
     /// Among how many it was chosen: CPUs allowed, tasks runnable. 0: not counted.
     pub of: usize,
-    /// What the reference's answer is here: which branch would have given it.
+    /// Meaning of the reference's answer here: the branch that would have given it.
     pub theirs: &'static str,
 }
 
@@ -128,7 +128,7 @@ pub struct Lost {
     pub picks: u64,
 }
 
-/// What following came to.
+/// Results of following.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
     /// All decisions, in their order.
@@ -260,7 +260,7 @@ pub fn follow(
     Ok(followed)
 }
 
-/// What the reference tells of that not every one does.
+/// Facts that the reference tells and not every one does.
 #[derive(Clone, Copy)]
 struct Tells {
     /// True if the reference tells when and where it balances.

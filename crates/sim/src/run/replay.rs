@@ -58,7 +58,7 @@ pub struct Image {
     /// Time after the start, by task, at which its first phase began there, which is where its
     /// timers start to count.
     pub timers_from: Vec<Span>,
-    /// What the idle governors remember.
+    /// Memory of the idle governors.
     pub idle: Vec<IdleMemory>,
     /// Times at which the CPUs balance next, with how many ticks there are from the start to the
     /// look that told of it.

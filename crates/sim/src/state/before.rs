@@ -18,7 +18,7 @@ pub(crate) struct Before {
     pub(crate) sched_avg_period: Option<Span>,
 }
 
-/// What a CPU keeps for that.
+/// Averages that a CPU keeps for RT tracking.
 #[derive(Clone, Copy)]
 pub(crate) struct RtTracking {
     pub(crate) avg: RtAvg,

@@ -173,7 +173,7 @@ impl Sched {
     }
 }
 
-/// What the classes above the fair one share on the whole machine.
+/// State that the classes above the fair one share on the whole machine.
 pub(crate) struct Classes {
     /// Some task of the workload is of another class than the fair one.
     pub(crate) used: bool,
@@ -446,14 +446,14 @@ pub(crate) struct Stopper {
     pub(crate) queued: bool,
 }
 
-/// What a stopper is asked to do (`struct cpu_stop_work`).
+/// Request to a stopper (`struct cpu_stop_work`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StopWork {
     /// `active_load_balance_cpu_stop`: give a task to `to`.
     ActiveBalance {
         /// `rq->push_cpu`.
         to: CpuId,
-        /// What the look wanted.
+        /// Reason of the move.
         why: Why,
     },
     /// Move `task`, a deadline task that belongs elsewhere.

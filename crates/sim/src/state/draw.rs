@@ -18,7 +18,7 @@
 //! Source: `mix` is one step of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number
 //! generators", 2014).
 
-/// What SplitMix64 adds in each step: 2^64 / golden ratio, odd.
+/// Increment of SplitMix64 in each step: 2^64 / golden ratio, odd.
 pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes by one step of SplitMix64.

@@ -119,7 +119,7 @@ impl Caps {
     }
 }
 
-/// What a CPU keeps of all this; most have none.
+/// State of interrupts and slow hardware that a CPU keeps; most CPUs have none.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuPressure {
     /// Period of the CPU's interrupt, and the time that it takes.

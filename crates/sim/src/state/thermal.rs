@@ -47,7 +47,7 @@ pub(crate) struct Device {
     pub(crate) state: u32,
 }
 
-/// What the CPUs give off.
+/// Heat that the CPUs give off.
 pub(crate) struct Heaters {
     pub(crate) powers: CpuPowers,
     /// Zone that each CPU heats.

@@ -381,7 +381,7 @@ impl TraceSink for Checker {
     }
 }
 
-/// What a program has to do next.
+/// Next work of a program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Todo {
     /// Ask the program, at the time at which the task runs.

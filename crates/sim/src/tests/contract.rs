@@ -47,7 +47,7 @@ fn governors<'a>(
     (&mut engine.k.m, made)
 }
 
-/// What a governor is asked: this much later, the util of this CPU has become …
+/// Question to a governor: this much later, the util of this CPU has become …
 #[derive(Clone, Copy, Debug)]
 struct Look {
     after: u64,

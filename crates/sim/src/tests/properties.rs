@@ -85,8 +85,8 @@ pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, Strin
 /// Changes of a queue's sums that its tasks' sums do not show.
 #[derive(Default)]
 struct Queue {
-    /// What tasks took along too much or too little when they left, faded, in 1/1024: an average
-    /// stands since the last end of a period, and one period is [`one_period`].
+    /// Error of what tasks took along when they left, faded, in 1/1024: an average stands since the
+    /// last end of a period, and one period is [`one_period`].
     stale: u64,
     /// The period in which that was last faded.
     period: u64,
@@ -95,7 +95,7 @@ struct Queue {
     cut: bool,
 }
 
-/// What a look at the machine remembers for the next one.
+/// Memory of a look at the machine for the next one.
 #[derive(Default)]
 struct Seen {
     /// Level at which each task's averages are counted.

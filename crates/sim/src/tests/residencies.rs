@@ -11,7 +11,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Event, Header, TraceSink};
 use std::collections::BTreeMap;
 
-/// What a CPU is in.
+/// State of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Busy(KHz),
@@ -27,7 +27,7 @@ fn spent(times: &mut Times, cpu: CpuId, state: State, ns: u64) {
     }
 }
 
-/// What the trace says.
+/// Facts that the trace tells.
 struct Told<'a> {
     platform: &'a Platform,
     busy: Vec<bool>,

@@ -49,7 +49,7 @@ pub(crate) struct User {
     calls: Vec<Call>,
 }
 
-/// What system calls take a task (`call_cost_ns`).
+/// Time that system calls take a task (`call_cost_ns`).
 #[derive(Clone, Copy, Default)]
 struct Call {
     /// True while the task is on its way into a system call.
@@ -100,7 +100,7 @@ impl User {
         current.binds_itself();
         let took = current.takes_policy();
         if !current.stays() {
-            // Its placement moves it.
+            // The task's placement moves it.
             return false;
         }
         let begins_in = if took { current.begins_in() } else { Span(0) };

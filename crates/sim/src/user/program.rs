@@ -6,7 +6,7 @@ use risetime_model::workload::{
 };
 use std::sync::Arc;
 
-/// What a task does next.
+/// Next step of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The task enters the phase of this index.

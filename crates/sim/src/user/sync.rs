@@ -22,7 +22,7 @@ use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{self, Event, Expiry};
 use std::collections::VecDeque;
 
-/// What came of an act.
+/// Outcome of an act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Did {
     /// The step is done: the task goes on.
@@ -33,7 +33,7 @@ pub(crate) enum Did {
     NotHeld(u32),
 }
 
-/// What a task waits in, or was woken from.
+/// Object that a task waits in, or was woken from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Wait {
     /// The task waits for nothing.

@@ -36,7 +36,7 @@ use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
 use risetime_model::{Name, Workload};
 
-/// What tasks do with each other.
+/// Acts of tasks with each other.
 #[derive(Default)]
 pub(crate) struct Together {
     pub(crate) sync: Objects,
@@ -53,7 +53,7 @@ pub(crate) struct Together {
     pub(crate) failed: Option<String>,
 }
 
-/// What a forked task does before its program.
+/// Progress of a forked task before its program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
     No,
@@ -218,7 +218,7 @@ impl User {
                     attr.nice = attr.nice.or(Some(0));
                     current.set_attr(&attr);
                     if current.m().cpu(current.cpu).curr != Some(task) {
-                        // It goes on where its affinity has moved it.
+                        // The task goes on where its affinity has moved it.
                         self.together.begun[number] = Begun::Attributes;
                         return false;
                     }

@@ -296,7 +296,7 @@ impl Kernel<'_> {
                 continue;
             }
             if !self.m.idle_cpu(this_cpu) || self.m.need_resched.contains(this_cpu) {
-                // It has got work itself: the next kick goes on.
+                // The CPU that balances has got work itself: the next kick goes on.
                 self.m.root.has_blocked |= kick.stats;
                 self.m.root.needs_update |= kick.next;
                 return;
@@ -365,7 +365,7 @@ impl Kernel<'_> {
     /// (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
         if self.m.muqss.is_some() {
-            // Its pick has looked everywhere.
+            // MuQSS's pick has looked everywhere.
             return false;
         }
         self.rq(cpu).update_misfit_status(None);

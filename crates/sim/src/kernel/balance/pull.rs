@@ -229,7 +229,7 @@ impl Kernel<'_> {
     }
 }
 
-/// What a look leaves behind at the CPU that looks.
+/// Traces that a look leaves at the CPU that looks.
 impl Rq<'_, '_> {
     /// `sgc->imbalance` of the group, in the level above, that this domain is.
     fn set_group_imbalance(&mut self, env: &Env, imbalanced: bool) {

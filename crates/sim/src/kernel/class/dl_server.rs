@@ -121,7 +121,7 @@ impl Rq<'_, '_> {
                 server.server_update(rev, now, 1, idle);
                 return Some(None);
             }
-            // Its time is past already.
+            // The time of the timer is past already.
             if rev >= KernelRev::V7_2 {
                 server.replenish_new_period(now);
                 server.start_timer(now);

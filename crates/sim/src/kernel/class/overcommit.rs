@@ -188,7 +188,7 @@ impl Rq<'_, '_> {
                 Gave::Turn(turn, done)
             }
             (None, None) => Gave::Spare(real),
-            // Who is let in by the fair class's deadline server stands above, too.
+            // A task that the fair class's deadline server lets in stands above, too.
             (Some(curr), None) if m.class_of(curr) < Class::Overcommit || waits() => Gave::Above,
             (Some(_), None) => Gave::Spare(real),
         };

@@ -312,7 +312,7 @@ impl Rq<'_, '_> {
         if waits {
             self.tell_group(g);
         } else {
-            // Its next period has come already.
+            // The server's next period has come already.
             self.with_group_server(g, DlEntity::replenish);
             self.queue_group_server(g);
         }

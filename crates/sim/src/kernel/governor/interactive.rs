@@ -179,7 +179,8 @@ struct Interactive {
     boost: bool,
     pulse: Option<(u64, u64)>,
     pulse_begun: bool,
-    /// What the policy was asked for last, and why the CPU that asked for another one did.
+    /// Frequency that the policy was asked for last, and the reason of the CPU that asked for
+    /// another one.
     asked: KHz,
     why: Why,
 }

@@ -70,7 +70,7 @@ pub trait Governor {
     fn resume(&mut self, _: &Resumed) {}
 }
 
-/// What a governor can hear of beside util.
+/// Occasions that a governor can hear of beside util.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// A tick, also of an idle CPU whose tick goes on: when the timer wheel runs.
@@ -92,7 +92,7 @@ pub struct Resumed {
     pub freq: KHz,
     /// Time of that request.
     pub since: Instant,
-    /// What `freq` was made from (`cached_raw_freq`); 0: not known.
+    /// Frequency that `freq` was made from (`cached_raw_freq`); 0: not known.
     pub cached_raw_freq: KHz,
     /// The next look decides whatever the rate limit says (`need_freq_update`).
     pub forced: bool,

@@ -60,7 +60,7 @@ pub(super) const fn ignore_nice_load(home: &'static str) -> Param {
     }
 }
 
-/// What a sample that a sleep put off is worth.
+/// Setting of the load of a sample that a sleep put off.
 pub(super) const AFTER_IDLE: Param = Param {
     name: "load_after_idle",
     doc: "load of a sample that a sleep put off: copy = the one before, once (copy_prev_load, since 3.16); computed = what it comes to (before that); full = 100 %",

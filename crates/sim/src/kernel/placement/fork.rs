@@ -183,7 +183,7 @@ fn parent_on(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
     m.creator.is_none() && m.task(task).cpu == cpu
 }
 
-/// What a group is classified by.
+/// Figures by which a group is classified.
 pub(crate) struct GroupLoad {
     pub(crate) capacity: u64,
     pub(crate) util: u64,

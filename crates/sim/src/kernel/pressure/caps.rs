@@ -232,7 +232,8 @@ pub(super) fn of_policy(own: OfPolicy, rev: KernelRev, min: KHz) -> Caps {
     Caps::new(min, after, interface)
 }
 
-/// What an event of a cap says: it is there, it is gone, or the permanent ones have held long enough.
+/// Values of an event of a cap: it is there, it is gone, or the permanent ones have held long
+/// enough.
 const ON: u32 = 1;
 const OFF: u32 = 0;
 /// Number in place of a source's.

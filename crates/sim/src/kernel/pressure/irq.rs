@@ -129,7 +129,7 @@ impl Rq<'_, '_> {
                     _ if !online => {}
                     None => self.irq_enter(handler),
                     Some(idle) => {
-                        // It need not be woken by others meanwhile.
+                        // The CPU need not be woken by others meanwhile.
                         self.c().waking = true;
                         let latency = self.m().exit_latency(cpu, idle);
                         self.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });

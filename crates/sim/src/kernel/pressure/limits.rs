@@ -14,7 +14,7 @@ const MAX_FREQ: &str = "scaling_max_freq";
 const MIN_FREQ: &str = "scaling_min_freq";
 pub(crate) const BOOST: &str = "cpufreq_boost";
 
-/// What user space allows.
+/// Limits of user space.
 pub(crate) struct Limits;
 
 impl Source for Limits {

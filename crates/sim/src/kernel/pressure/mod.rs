@@ -86,7 +86,7 @@ pub(crate) trait Source: Sync {
     fn changes(&self, _: &mut Policy, _: Told) {}
 }
 
-/// What a source is told when its time has come.
+/// Message to a source whose time has come.
 #[derive(Clone, Copy)]
 pub(crate) struct Told {
     /// Number of the source, and what it said then.

@@ -110,7 +110,8 @@ impl Follower<'_, '_> {
         if !m.is_fair(task) {
             return;
         }
-        // Who is none of the workload's has asked for a slice of its own if it has another than the base slice.
+        // A task that is none of the workload's has asked for a slice of its own if it has another
+        // than the base slice.
         let of_workload = there.index() < self.experiment.workload.tasks.len();
         let asks = (!of_workload && place.slice != 0)
             .then(|| Some(place.slice).filter(|slice| *slice != m.base_slice.0));
@@ -303,7 +304,7 @@ impl Follower<'_, '_> {
             IdleType::NewlyIdle => When::NewlyIdle,
         };
         if when == When::NewlyIdle {
-            // Whose dequeue was delayed has left at the pick that found nobody.
+            // A task whose dequeue was delayed has left at the pick that found no task.
             k.rq(cpu).pick_next_task();
         }
         self.averages_as_told();
