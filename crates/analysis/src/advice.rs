@@ -1,4 +1,4 @@
-//! What a user can change, and what that does to one metric and to energy.
+//! Changes that a user can make, and the effect of each on one metric and on energy.
 //!
 //! ```text
 //! change       of an option's n differences to the baseline, phase by phase, the median; 95 % interval

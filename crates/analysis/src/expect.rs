@@ -1,4 +1,4 @@
-//! What somebody expects of a [metric](crate::metric): `frame.response_p99 <= 16.6ms`.
+//! Expectations of a [metric](crate::metric): `frame.response_p99 <= 16.6ms`.
 
 use crate::metric::{Metric, Unit};
 use crate::result::RunResult;

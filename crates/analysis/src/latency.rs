@@ -1,5 +1,6 @@
-//! How long activations take: from a wakeup (or the creation) to the next sleep (or the exit), with
-//! all that lies between, running or waiting for a CPU; and how long a wakeup (or the creation) waits for a CPU.
+//! Times of activations: from a wakeup (or the creation) to the next sleep (or the exit), with all
+//! that lies between, running or waiting for a CPU; and how long a wakeup (or the creation) waits
+//! for a CPU.
 //!
 //! ```text
 //! wakeup       from where it is queued to running

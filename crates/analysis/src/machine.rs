@@ -1,4 +1,4 @@
-//! What the CPUs do: frequency, busy, idle, and the power that goes with it.
+//! Activity of the CPUs: frequency, busy, idle, and the power that goes with it.
 //!
 //! ```text
 //!   speed  = capacity · freq / freq_max / 1024, rounded to nearest in 2⁻³²; freq ≤ freq_max

@@ -1,5 +1,5 @@
-//! What an analysis says about one run. Times are in ms, and count from the start of the
-//! run unless they say "after".
+//! Results of an analysis of one run. Times are in ms, and count from the start of the run unless
+//! they say "after".
 
 use crate::caution::Caution;
 use crate::jobs::Jobs;

@@ -1,4 +1,4 @@
-//! What a shell completes: names of what is built in, and files.
+//! Completions of a shell: names of what is built in, and files.
 //!
 //! ```text
 //! shell ── RISETIME_COMPLETE=bash risetime -- risetime run ra ──> this command ──> rampup, …

@@ -1,5 +1,5 @@
-//! What a run has the more of the longer it is, in a file without a name until the results are printed: memory stays
-//! bounded, and nothing is printed of a run that fails.
+//! Storage for results whose number grows with the run, in a file without a name until the results
+//! are printed: memory stays bounded, and nothing is printed of a run that fails.
 
 use crate::args::Format;
 use crate::output::Failure;

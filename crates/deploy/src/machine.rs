@@ -1,4 +1,5 @@
-//! What a machine takes at most, and promises at least, and what of it is left to the tasks of one CPU.
+//! Limits of a machine: its most and its promised least, and what of it is left to the tasks of one
+//! CPU.
 //!
 //! ```text
 //! time of a CPU at its highest frequency

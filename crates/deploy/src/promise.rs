@@ -1,4 +1,5 @@
-//! What became of a plan when it was run as its user will run it: beside its proof, the other half of a guarantee.
+//! Check of a plan by a run as its user will run it: beside its proof, the other half of a
+//! guarantee.
 
 use crate::plan::{NoRoom, Plan, Rules};
 use risetime_kernel::units::{CpuId, Span};

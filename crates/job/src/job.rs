@@ -1,4 +1,4 @@
-//! What the agent is to do: one experiment, as lines of text.
+//! Job of the agent: one experiment, as lines of text.
 //!
 //! ```text
 //! risetime-job 1

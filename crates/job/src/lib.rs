@@ -1,5 +1,5 @@
-//! What a task does, written once for who parses it, who simulates it and who carries it out; and
-//! the two files that pass between a host and the agent on a real kernel: [`job`] in, [`answer`] out.
+//! Actions of a task, written once for the parser, the simulator and the agent; and the two files
+//! that pass between a host and the agent on a real kernel: [`job`] in, [`answer`] out.
 //!
 //! Only `std` and the kernel's units: the agent is a small static binary.
 

@@ -1,4 +1,4 @@
-//! What real-time tasks need: a file of theirs, for `risetime deploy`.
+//! Needs of real-time tasks: a file of theirs, for `risetime deploy`.
 //!
 //! ```toml
 //! schema = 1

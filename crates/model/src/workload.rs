@@ -1,4 +1,4 @@
-//! What the tasks do: rt-app's model, parsed and checked.
+//! Workloads, the actions of tasks: rt-app's model, parsed and checked.
 //!
 //! The file form is rt-app's JSON, strict about meaning and lenient about syntax:
 //!

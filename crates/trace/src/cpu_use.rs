@@ -1,4 +1,4 @@
-//! What a CPU does, as its events tell: runs something, or idles.
+//! Activity of a CPU, as its events tell: runs something, or idles.
 
 use crate::Event;
 use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId};

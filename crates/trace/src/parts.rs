@@ -1,4 +1,4 @@
-//! What events are made of: choices of a kernel with all that they were made from, and words of their own.
+//! Parts of events: choices of a kernel with all that they were made from, and words of their own.
 
 use risetime_kernel::units::{KHz, Span, Util};
 

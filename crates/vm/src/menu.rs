@@ -1,4 +1,4 @@
-//! What the idle governor `menu` remembers when the workload's first task is created.
+//! Memory of the idle governor `menu` when the workload's first task is created.
 //!
 //! ```text
 //! probe     at each choice of a state: the memory as it was then, and the sleep before, which it is

@@ -1,4 +1,4 @@
-//! What a guest's trace is made of: the kernel's events, and probes where it has none.
+//! Sources of a guest's trace: the kernel's events, and probes where it has none.
 //!
 //! ```text
 //! always     events, and the scheduler's signals on its bare tracepoints; before 6.14, where a probe has to be a

@@ -1,4 +1,5 @@
-//! What the booted kernel must say of itself: it is the platform, and it does as it was told.
+//! Facts that the booted kernel must tell of itself: it is the platform, and it does as it was
+//! told.
 //!
 //! ```text
 //! settings       each as it was written

@@ -1,4 +1,4 @@
-//! What `risetime deploy` takes.
+//! Arguments of `risetime deploy`.
 
 use super::values::{cpus, file, percents, permille, setting, utilisation};
 use crate::complete;

@@ -1,4 +1,4 @@
-//! What a word of the command line says, and what was wanted in place of one that says nothing.
+//! Values of words on the command line, and what was wanted in place of a word that says nothing.
 
 use super::deploy::CpuList;
 use super::{Picture, StartUtils};

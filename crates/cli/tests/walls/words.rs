@@ -1,6 +1,6 @@
-//! How doc comments begin (STYLE.md): with what they are about, not with a pronoun for it; those of
+//! The beginnings of doc comments (STYLE.md): with what they are about, not with a pronoun for it; those of
 //! functions with a verb that says what the function does, or a noun that says what it returns; those of
-//! fields, variants and constants with a noun.
+//! fields, variants, constants, types and modules with a noun.
 //!
 //! A textual search: nothing here knows grammar. A first word that ends in s counts as a verb in the third
 //! person unless it is listed among those that are none, so that a plural noun may pass; a reader objects.
@@ -41,7 +41,7 @@ const EMPTY: &str = "\
     after again all always before both does has here how is it later likewise never no none \
     not now once so then there what when where whether which who whose why yes";
 
-/// Words with which no noun phrase begins, as the doc of a field, variant or constant is one.
+/// Words with which no noun phrase begins, as the doc of a field, variant, constant, type or module is one.
 const NO_PHRASE: &str = "\
     also as at by for from how if in nobody of on since so somebody to until up what when where \
     which why with";
@@ -92,8 +92,8 @@ fn complaint(doc: &Doc) -> Option<String> {
         () if doc.item == Item::Function && !says_what_it_does(text) => {
             "is a function's and begins neither with a verb nor with the noun that it returns"
         }
-        () if doc.item == Item::Thing && is(NO_PHRASE, &word(text, 0).0) => {
-            "is no noun phrase, as that of a field, variant, constant or type has to be"
+        () if matches!(doc.item, Item::Thing | Item::Module) && is(NO_PHRASE, &word(text, 0).0) => {
+            "is no noun phrase, as that of a field, variant, constant, type or module has to be"
         }
         () => return None,
     };
@@ -289,9 +289,10 @@ mod tests {
     #[test]
     fn a_thing_that_is_no_noun_phrase_is_told() {
         let told = |text: &str, item| complaint(&Doc { line: 1, text: text.to_string(), item });
-        for bad in ["How often.", "In ns.", "From where.", "By CPU.", "Which.", "So many tasks."] {
+        let what = "What a group is classified by.";
+        for bad in [what, "How often.", "In ns.", "From where.", "By CPU.", "Which.", "So few."] {
             assert!(told(bad, Item::Thing).is_some(), "{bad}");
-            assert!(told(bad, Item::Module).is_none() || bad == "Which.", "{bad}");
+            assert!(told(bad, Item::Module).is_some(), "{bad}");
         }
         for good in ["Number of tasks.", "True if it runs.", "Time in ns.", "Owner of the lock."] {
             assert_eq!(told(good, Item::Thing), None);

@@ -1,4 +1,4 @@
-//! What a machine says about itself in `/proc` and `/sys`, with the file behind every value.
+//! Facts that a machine tells about itself in `/proc` and `/sys`, with the file behind every value.
 //!
 //! ```text
 //! CPUs        devices/system/cpu/{possible,online}, cpuN/{cpu_capacity,topology,cache,cpuidle}

@@ -1,4 +1,4 @@
-//! What the head of the file claims, held with a CPU of 1 µs steps.
+//! Tests of the claims in the head of the file, with a CPU of 1 µs steps.
 
 use super::*;
 use alloc::{vec, vec::Vec};

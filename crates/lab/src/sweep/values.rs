@@ -1,4 +1,4 @@
-//! What `--vary NAME=VALUES` says.
+//! Values of `--vary NAME=VALUES`.
 //!
 //! ```text
 //! 500..4000:500      from the first to the second, both included where the steps meet it

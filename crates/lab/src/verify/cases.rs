@@ -1,5 +1,5 @@
-//! What the set's experiments run: rt-app JSON, each text a file of its own if somebody wants to run
-//! it alone.
+//! Workloads of the set's experiments: rt-app JSON, each text a file of its own if somebody wants
+//! to run it alone.
 //!
 //! ```text
 //! FIXED  what everybody asks about: ramps from four start states, periodic light and heavy,

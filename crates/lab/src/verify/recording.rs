@@ -1,4 +1,4 @@
-//! What a real kernel did, kept: so that the simulator can be judged where there is none.
+//! Recordings of real kernels, kept so that the simulator can be judged where there is none.
 //!
 //! ```text
 //! risetime recording 1           a gzip of text, a file an experiment

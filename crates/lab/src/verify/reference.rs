@@ -1,5 +1,5 @@
-//! What a reference trace tells: where the start is, the state of everything there, what things cost
-//! there that are free in the simulator, and the decisions after it.
+//! Facts that a reference trace tells: where the start is, the state of everything there, what
+//! things cost there that are free in the simulator, and the decisions after it.
 
 mod kthread;
 

@@ -1,4 +1,4 @@
-//! What the tasks of a workload share, and who may do what with it.
+//! Objects that the tasks of a workload share, and which task may do what with them.
 //!
 //! ```text
 //! mutex       lock, unlock; wait and sync name one     every task begins without

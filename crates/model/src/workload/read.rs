@@ -1,4 +1,4 @@
-//! From rt-app JSON to [`Workload`], and all that can be wrong on the way.
+//! Reader of rt-app JSON into [`Workload`], and all that can be wrong on the way.
 
 use super::actions::{Parsed, Shared, TaskNames};
 use super::events::{self, Key};

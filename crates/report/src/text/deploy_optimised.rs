@@ -1,4 +1,5 @@
-//! Where the optimiser puts graphs: CPU, frequency and deadline of each node, the power, and how sure it is of it.
+//! Page of a plan for graphs by the optimiser: CPU, frequency and deadline of each node, the power,
+//! and how sure it is of it.
 
 use super::Style;
 use super::deploy_commands;

@@ -1,4 +1,4 @@
-//! What load tracking did in older kernels: each mended since, each a setting, too.
+//! Load tracking in older kernels: each fault, mended since, is a setting, too.
 //!
 //! ```text
 //! setting                       mended in  arithmetic      what it changes

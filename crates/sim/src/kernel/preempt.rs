@@ -1,4 +1,4 @@
-//! When a CPU that should reschedule does so.
+//! Time at which a CPU that should reschedule does so.
 //!
 //! ```text
 //! resched_curr        TIF_NEED_RESCHED       on its own CPU: at the end of the interrupt or system call;

@@ -1,4 +1,4 @@
-//! How a machine's scheduling domains come about, from the online CPUs as at every hotplug.
+//! Construction of a machine's scheduling domains from the online CPUs, as at every hotplug.
 //!
 //! ```text
 //! levels     the topology's, bottom up, each a partition of the CPUs; NUMA: a span a node

@@ -1,4 +1,5 @@
-//! What the machine of an experiment does at most, and promises at least: for who proves deadlines.
+//! Limits of the machine of an experiment, its most and its promised least, for proofs of
+//! deadlines.
 //!
 //! ```text
 //! admission    deadline tasks of a CPU reserve up to   max_bw · capacity / 1024 − the fair server's        (sched_dl_overflow)

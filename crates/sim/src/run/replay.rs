@@ -1,4 +1,4 @@
-//! What `verify` imposes on a simulation: a start state read off another trace, and, in the mode
+//! Orders of `verify` to a simulation: a start state read off another trace, and, in the mode
 //! *given*, that trace's frequencies, placements and turns.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! From an experiment to a machine that is ready to run.
+//! Set-up of a machine that is ready to run, from an experiment.
 
 use crate::Custom;
 use crate::governor::Governor;

@@ -1,4 +1,4 @@
-//! Which of what older kernels did in load tracking is on (`kernel/before.rs` has the settings).
+//! Switches of the faults of older kernels in load tracking (`kernel/before.rs` has the settings).
 
 use risetime_kernel::rt_avg::RtAvg;
 use risetime_kernel::units::{Instant, Span};

@@ -1,4 +1,4 @@
-//! What chance decides, so that no draw hangs on another one.
+//! Draws of chance, each independent of the others.
 //!
 //! ```text
 //! draw(seed, entity, kind, n) = mix(mix(mix(mix(seed) ^ entity) ^ kind) ^ n)

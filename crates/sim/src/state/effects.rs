@@ -1,5 +1,5 @@
-//! What a policy asks for beside its decision. Policies change nothing themselves: they note it here, and the
-//! kernel does it when they have answered.
+//! Effects that a policy asks for beside its decision. Policies change nothing themselves: they
+//! note an effect here, and the kernel carries it out when they have answered.
 
 use risetime_kernel::units::{CpuId, Instant, Util};
 

@@ -1,4 +1,4 @@
-//! What a CPU asks before it sleeps, and tells afterwards.
+//! Idle governors: what a CPU asks before it sleeps, and tells afterwards.
 
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};

@@ -1,4 +1,4 @@
-//! What the kernel counts as idle time of a CPU, as `get_cpu_idle_time` tells governors.
+//! Idle time of a CPU as the kernel counts it and `get_cpu_idle_time` tells governors.
 //!
 //! ```text
 //! before 7.2  from the switch to the idle task to the next switch

@@ -1,4 +1,4 @@
-//! What a CPU keeps of interrupts and of hardware that slows down, and a policy of those who cap its frequency
+//! State of interrupts and slow hardware on a CPU, and of the caps on a policy's frequency
 //! (`kernel/pressure/`).
 
 use risetime_kernel::pelt::SchedAvg;

@@ -1,4 +1,4 @@
-//! What the groups of a domain come to, kept from one look to the next.
+//! Sums of the groups of a domain, kept from one look to the next.
 //!
 //! ```text
 //! rq(cpu) ──> stale                               its share may change, now that it is locked

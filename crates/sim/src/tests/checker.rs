@@ -1,4 +1,4 @@
-//! What a trace must not say, whatever happened: a sink that follows every task and CPU.
+//! Checks of what a trace must not say, whatever happened: a sink that follows every task and CPU.
 //!
 //! ```text
 //! task   new → runnable ⇄ running → asleep → runnable …           one CPU at a time

@@ -1,5 +1,5 @@
-//! What real-time, deadline and idle tasks get, and when: exact where the kernel is exact, else to
-//! the tick at which it looks.
+//! Tests of what real-time, deadline and idle tasks get, and when: exact where the kernel is exact,
+//! else to the tick at which it looks.
 
 use super::experiment;
 use crate::{Simulator, setup};

@@ -1,6 +1,7 @@
-//! What a trace says of busy times, frequencies and idle states is what the machine was in: the time
-//! that each CPU spent in each of them, by the events alone, against a look at the machine between all
-//! of its steps. Energy is made of these times ("energy from residencies", crates/lab/tests/energy.rs).
+//! Tests that the busy times, frequencies and idle states of a trace are those of the machine: the
+//! time that each CPU spent in each of them, by the events alone, against a look at the machine
+//! between all of its steps. Energy is made of these times ("energy from residencies",
+//! crates/lab/tests/energy.rs).
 
 use super::experiment;
 use crate::state::machine::Machine;

@@ -1,4 +1,5 @@
-//! What tasks wait for each other with: mutexes, conditions, barriers, semaphores, shared timers.
+//! Objects that tasks wait for each other with: mutexes, conditions, barriers, semaphores, shared
+//! timers.
 //!
 //! State machines without time and without a machine: a task acts, or goes on when it has been
 //! woken and has a CPU; the answer is whether it waits, and whom it wakes.

@@ -1,4 +1,4 @@
-//! How busy a group of CPUs is, and how much should move between two groups.
+//! Load of a group of CPUs, and how much should move between two groups.
 //!
 //! ```text
 //! overloaded    more tasks than CPUs, and util or runnable above what they have

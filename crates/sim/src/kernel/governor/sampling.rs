@@ -1,4 +1,4 @@
-//! What the sampling governors share: when they look, and what they see.
+//! Parts that the sampling governors share: when they look, and what they see.
 //!
 //! ```text
 //! cpufreq_update_util ── sampling_rate · rate_mult since the last sample? ── worker of that CPU ── dbs_update ── driver

@@ -1,4 +1,4 @@
-//! Where a new task goes: the idlest CPU of the idlest group, level by level
+//! Placement of a new task: the idlest CPU of the idlest group, level by level
 //! (`sched_balance_find_dst_cpu`).
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What tasks did there is done here: they are created, wake, move, get a CPU, leave it.
+//! Actions of tasks there, done here: they are created, wake, move, get a CPU, leave it.
 
 use super::Follower;
 use super::timeline::told_with;
