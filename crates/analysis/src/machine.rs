@@ -33,11 +33,11 @@ pub const TOLD_APART: usize = 32;
 /// One frequency of a domain, and one kind of work.
 pub(crate) struct Slot {
     pub(crate) freq: KHz,
-    /// Work: a CPU of capacity 1024 at its highest ordinary frequency does [`ONE`](crate::lost::ONE).
+    /// Work: a CPU of capacity 1024 at its highest ordinary frequency does [`ONE`].
     pub(crate) speed: u64,
     /// Speed if no other thread of the core were busy, and no interrupt were handled.
     alone: u64,
-    /// Share of full speed, on the scale of [`ONE`](crate::lost::ONE), at most that.
+    /// Share of full speed, on the scale of [`ONE`], at most that.
     pub(crate) share: u64,
     power_uw: u64,
     how: How,
@@ -162,7 +162,7 @@ pub(crate) struct Machine {
     tells_misfit: bool,
     /// The length of a tick, ns.
     tick: u64,
-    /// The speed that is full speed: more than [`ONE`](crate::lost::ONE) where boost is on.
+    /// The speed that is full speed: more than [`ONE`] where boost is on.
     full: u64,
 }
 
@@ -312,7 +312,7 @@ impl Machine {
     }
 
     /// Resolves a key to its CPU and frequency, and what running there means: speed on the scale of
-    /// [`ONE`](crate::lost::ONE), and power in µW (0: unknown).
+    /// [`ONE`], and power in µW (0: unknown).
     pub(crate) fn at(&self, key: u32) -> (CpuId, KHz, u64, u64) {
         let (cpu, slot) = self.keys[key as usize];
         let slot = &self.domains[self.domain_of(cpu)].slots[slot];

@@ -74,7 +74,7 @@ pub(crate) struct Draw {
     /// A kind of work of the platform's tables; repeated: each task does one of them
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Vec<String>,
-    /// The same seed draws the same set
+    /// Seed of the draw: the same seed draws the same set
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]

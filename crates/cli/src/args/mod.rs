@@ -223,7 +223,7 @@ pub(crate) enum Vm {
     },
     /// A small prompt in a virtual machine that is this platform to its kernel
     ///
-    /// It is no Linux shell: it knows ls, cat, cd, pwd, echo TEXT > FILE, freq, spin, sleep and exit, which is enough
+    /// The prompt is no Linux shell: it knows ls, cat, cd, pwd, echo TEXT > FILE, freq, spin, sleep and exit, which is enough
     /// for /sys and /proc. Commands may come from a pipe; the first that fails ends it with exit code 1.
     Shell {
         /// A built-in platform or a platform file

@@ -10,11 +10,11 @@ use super::{Config, Effort, Ended, Found, Objective, Problem};
 /// The solver that looks for a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solver {
-    /// See [`super::greedy`].
+    /// See [`mod@super::greedy`].
     Greedy,
-    /// See [`super::descent`].
+    /// See [`mod@super::descent`].
     Descent,
-    /// See [`super::exact`].
+    /// See [`mod@super::exact`].
     Exact,
 }
 

@@ -7,7 +7,7 @@
 //!
 //! A cause that is absent does not merely get smaller: whatever it delays happens at once. What
 //! that means exactly stands at each [`Cause`]; the mechanisms do not know of it, it is told them by hooks
-//! ([`Without`]). No experiment runs without a cause unless
+//! (`Without`). No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
 use crate::kernel::governor::{self, Works};

@@ -14,7 +14,7 @@
 //! decision is taken from nearly the state that the kernel there had, and one that differs does not lead to others.
 //!
 //! Every thread of the reference is a task here. Of those that are none of the workload's nothing but the name is
-//! known, and that one such as `kworker/3:1` belongs to CPU 3: what is asked about them is marked ([`Asked::user`]).
+//! known, and that one such as `kworker/3:1` belongs to CPU 3: what is asked about them is marked (`Asked::user`).
 //!
 //! Where the reference tells from what it decides (`Waking`, `Prio`, `Entity`, `CfsQueue`, `BalanceDue`, `BalanceLook`,
 //! `IdleSelect`), that is compared and taken over as well: a wakeup is asked for when it begins, and for whoever wakes;

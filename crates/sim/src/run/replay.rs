@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nothing is copied after the start in the mode *free*. A replay drives the simulation from above: by hooks
-//! ([`GivenHooks`]), as the kernel's driver ([`Start`]), in place of programs ([`GivenTurns`]), by changes queued for their
+//! (`GivenHooks`), as the kernel's driver (`Start`), in place of programs (`GivenTurns`), by changes queued for their
 //! time (`Steers::change`), and by the thread that creates tasks (`run/creator.rs`).
 
 pub use crate::kernel::Kthread;

@@ -517,7 +517,7 @@ pub(crate) struct Task {
     pub(crate) limits: UclampLimits,
     pub(crate) allowed: CpuSet,
     pub(crate) comm: Name,
-    /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
+    /// The clamps that it asked for, in force or not (`Cause::Clamps`).
     pub(crate) asked: Uclamp,
     /// Waiting time (RFC 00/16, patch 12).
     pub(crate) waiting: WaitingAvg,
@@ -745,7 +745,7 @@ impl Task {
 
 impl FreqDomain {
     /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs, within the limits with which the machine
-    /// starts ([`platform::max_speed`]).
+    /// starts (`platform::max_speed`).
     pub(crate) fn max_speed(&self, uclamp_max: Util) -> Util {
         self.max_speed_within(self.limit_at_start, no_clamp_or(uclamp_max))
     }
