@@ -1,4 +1,4 @@
-//! What a user can change, and what that does to one metric and to energy.
+//! Changes that a user can make, and the effect of each on one metric and on energy.
 //!
 //! ```text
 //! change       of an option's n differences to the baseline, phase by phase, the median; 95 % interval
@@ -21,12 +21,13 @@ use risetime_model::settings::{Home, Value};
 use risetime_model::workload::KeyOf;
 use std::collections::BTreeSet;
 
-/// What the first line gains at least, if anything does: less is soon lost among what a model leaves out.
+/// Least gain of the first line, if anything gains: less is soon lost among what a model leaves
+/// out.
 const WORTH: f64 = 0.1;
 
 /// Share of all work that may be left undone under the first line.
 const MISSED: f64 = 0.1;
-/// What each further change has to gain.
+/// Least factor that each further change has to gain.
 const TROUBLE: f64 = 1.1;
 /// Options that differ by less are the same.
 const SAME: f64 = 0.03;
@@ -91,7 +92,7 @@ pub struct Advice {
     pub seed: u64,
     /// Measurements of the experiment as it is.
     pub base: Measured,
-    /// What surely makes the metric better: the first line, then by what it gains.
+    /// Changes that surely make the metric better: the first line, then by their gain.
     pub tried: Vec<Tried>,
     /// Rounds of the search.
     pub rounds: Vec<Round>,
@@ -107,11 +108,11 @@ pub struct Advice {
     pub left_out: Vec<&'static str>,
 }
 
-/// What the energy of all CPUs over the run is among what is measured.
+/// Index of the energy of all CPUs over the run among what is measured.
 pub const ENERGY: usize = 1;
-/// What the energy of the CPUs while a job's tasks ran is there, by jobs done.
+/// Index of the energy of the CPUs while a job's tasks ran among what is measured, by jobs done.
 pub const EACH: usize = 3;
-/// What the energy of all CPUs over the run is there, by jobs done.
+/// Index of the energy of all CPUs over the run among what is measured, by jobs done.
 pub const PER_JOB: usize = 4;
 
 /// The index, among the metrics measured, of the energy that options are compared by: of all CPUs,
@@ -223,7 +224,7 @@ pub fn ranked(gains: &[Option<Gain>]) -> Vec<usize> {
 /// The last round, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// What surely makes the metric better, the first line first, the others by what they gain.
+    /// Changes that surely make the metric better, the first line first, the others by their gain.
     pub tried: Vec<Tried>,
     /// Number of options that do not.
     pub unsure: usize,

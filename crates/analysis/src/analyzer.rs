@@ -32,7 +32,7 @@ use risetime_model::workload::JobSpec;
 use risetime_trace::{Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
-/// What an analysis is to keep besides the usual.
+/// Results that an analysis is to keep besides the usual ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Keep the curves of the task that leads ([`RunResult::lead`]).
@@ -47,7 +47,8 @@ pub struct Options {
     pub pieces: Option<Pieces>,
 }
 
-/// What a task does again and again, told apart so that the same piece is found in another run of the same program.
+/// Work that a task does again and again, told apart so that the same piece is found in another run
+/// of the same program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// A task's activations, by where in its program they begin; needs [`Step`](Event::Step)s.
@@ -61,11 +62,11 @@ const UTIL_LEVELS: [u64; 2] = [450, 1000];
 
 /// Receives the results whose number grows with the run: bursts, migrations, missed jobs.
 pub trait Lists: Send {
-    /// A burst of this task is over.
+    /// Receives a burst of this task that is over.
     fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst);
     /// Receives a migration of the task; its time counts from the start of the run.
     fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration);
-    /// A job of this name was missed, or several in a row.
+    /// Receives one missed job of this name, or several in a row.
     fn missed(&mut self, job: &str, missed: &Missed);
 }
 
@@ -119,7 +120,7 @@ impl TraceSink for Analyzer<'_> {
 /// Everything known about the run so far.
 struct Run<'a> {
     header: Header,
-    /// What was asked for; empty where the trace is of no experiment.
+    /// Experiment that was asked for; empty where the trace is of no experiment.
     asked: Asked,
     lists: Option<&'a mut dyn Lists>,
     timeline: bool,
@@ -447,7 +448,7 @@ impl<'a> Run<'a> {
 
     fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) {
         let now = self.now;
-        // Who ran here by what was seen; differs from `prev` only where events were lost.
+        // The task that ran here by what was seen; differs from `prev` only where events were lost.
         let seen = self.machine.current(cpu);
         if seen != prev.map(|p| p.0)
             && let Some(t) = seen.and_then(|id| self.accounted(id))

@@ -1,4 +1,4 @@
-//! Where a figure is known to be weak: what was measured beside real kernels, as a table.
+//! Doubts about figures known to be weak: what was measured beside real kernels, as a table.
 //!
 //! A row of [`WEAK`] is a class of experiments, the figures that are weak there, how far off they typically are, and
 //! why. A figure that is not in it is as good as docs/accuracy.md says; what was never measured is in it only where nothing

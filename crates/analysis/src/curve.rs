@@ -8,7 +8,7 @@ const POINTS: usize = 4096;
 pub(crate) struct Curve(Vec<(u64, u64)>);
 
 impl Curve {
-    /// The value is `value` from `at` on. A second value at the same time replaces the first.
+    /// Makes the value `value` from `at` on. A second value at the same time replaces the first.
     pub(crate) fn step(&mut self, at: u64, value: u64) {
         match self.0.last_mut() {
             Some((_, last)) if *last == value => {}

@@ -1,4 +1,4 @@
-//! What somebody expects of a [metric](crate::metric): `frame.response_p99 <= 16.6ms`.
+//! Expectations of a [metric](crate::metric): `frame.response_p99 <= 16.6ms`.
 
 use crate::metric::{Metric, Unit};
 use crate::result::RunResult;
@@ -48,7 +48,7 @@ const COMPARISONS: [(&str, Than); 6] = [
     ("=", Than::Same),
 ];
 
-/// What came of an expectation.
+/// Outcome of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checked {
     /// True if the expectation holds.

@@ -49,13 +49,14 @@ pub struct Explanation {
     pub about: About,
     /// The causes, in their order.
     pub causes: Vec<CauseShare>,
-    /// What the task's affinity forbids: what is lost to that although every cause is gone. Of activations and jobs: 0.
+    /// Time lost to the task's affinity although every cause is gone, in ms. Of activations and
+    /// jobs: 0.
     pub affinity_ms: f64,
     /// Debt that is left although every cause is gone, in ms.
     pub unexplained_ms: f64,
     /// Number of simulations that this took.
     pub runs: u32,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// Cautions about these figures.
     pub cautions: Vec<crate::caution::Caution>,
@@ -64,7 +65,7 @@ pub struct Explanation {
 /// The time that an explanation shares out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum About {
-    /// What a burst lost.
+    /// Loss of a burst.
     Burst(Burst),
     /// The time that activations or jobs took.
     Pieces {
@@ -107,7 +108,7 @@ pub enum Over {
 pub struct CauseShare {
     /// Name of the cause.
     pub cause: &'static str,
-    /// What a person calls it.
+    /// Name that a person uses.
     pub label: &'static str,
     /// One sentence.
     pub about: &'static str,

@@ -36,7 +36,7 @@ pub(crate) struct Levels {
 struct Climb(Vec<u64>);
 
 impl Climb {
-    /// The lowest `level`s are reached at `at`, if they were not.
+    /// Notes that the lowest `level`s are reached at `at`; those reached before keep their time.
     fn reach(&mut self, level: usize, at: u64) {
         while self.0.len() < level {
             self.0.push(at);
@@ -81,7 +81,7 @@ impl Times {
     }
 }
 
-/// What a burst, or a whole run, took.
+/// Sums of what a burst, or a whole run, took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     /// Running, by the [key](Place::key) of where.
@@ -186,7 +186,7 @@ pub(crate) struct Piece {
     pub(crate) place: Option<Place>,
     pub(crate) util: Option<u64>,
     pub(crate) most: Most,
-    /// What waiting is lost in.
+    /// State in which waiting is lost.
     pub(crate) waits: State,
     /// Whether the task has a reservation (SCHED_DEADLINE).
     pub(crate) reserved: bool,
@@ -379,7 +379,8 @@ impl Figures {
         }
     }
 
-    /// The burst is over.
+    /// Closes the burst at `end`, in ns; a burst that has reached full speed ended by that, else by
+    /// `how`.
     pub(crate) fn close(&mut self, end: u64, how: EndedBy) {
         self.end = end;
         self.ended_by = Some(if self.t1.is_some() { EndedBy::FullSpeed } else { how });

@@ -135,7 +135,7 @@ pub struct History {
     pub releases: Vec<Release>,
     /// Generations of which no kernel is here.
     pub missing: Vec<KernelRev>,
-    /// What a reader should know of the runs.
+    /// Notes for the reader on the runs.
     pub notes: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
-//! How long activations take: from a wakeup (or the creation) to the next sleep (or the exit), with
-//! all that lies between, running or waiting for a CPU; and how long a wakeup (or the creation) waits for a CPU.
+//! Times of activations: from a wakeup (or the creation) to the next sleep (or the exit), with all
+//! that lies between, running or waiting for a CPU; and how long a wakeup (or the creation) waits
+//! for a CPU.
 //!
 //! ```text
 //! wakeup       from where it is queued to running
@@ -90,7 +91,7 @@ pub struct Distributions {
     pub waited: Vec<(f64, f64)>,
 }
 
-/// What tasks have in common.
+/// Property that the tasks of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
     /// The scheduling policy of tasks when they woke.
@@ -194,7 +195,7 @@ impl Groups {
         self.cells.len() - 1
     }
 
-    /// A task of this cell is under `policy` from now on: its new cell.
+    /// Puts a task of this cell under `policy` from now on, and returns its new cell.
     pub(crate) fn policy(&mut self, cell: usize, policy: Policy) -> usize {
         let Some(Cell { group, taskgroup, .. }) = self.cells.get(cell) else { return cell };
         let (group, taskgroup) = (*group, taskgroup.clone());
@@ -214,7 +215,7 @@ impl Groups {
         }
     }
 
-    /// A task of this cell has waited `ns` from its wakeup until it runs on `cpu`.
+    /// Adds the `ns` that a task of this cell has waited from its wakeup until it runs on `cpu`.
     pub(crate) fn waited(&mut self, cell: usize, cpu: CpuId, ns: u64) {
         let capacity = self.capacity.get(cpu.index());
         let kind = capacity.and_then(|capacity| self.kinds.binary_search(capacity).ok());
@@ -223,7 +224,7 @@ impl Groups {
         }
     }
 
-    /// A task of this cell runs so many ns after it was due.
+    /// Adds the delay of a task of this cell: the ns from when it was due until it runs.
     pub(crate) fn late(&mut self, cell: usize, ns: u64) {
         self.group(cell).into_iter().for_each(|group| group.late.add(ns));
     }

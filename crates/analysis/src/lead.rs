@@ -1,4 +1,5 @@
-//! Which task a reader is told of first, where no job says so: that of most work, or one that was asked for.
+//! Choice of the task that a reader is told of first, where no job says so: that of most work, or
+//! one that was asked for.
 
 use crate::latency::group_name;
 use std::collections::HashMap;

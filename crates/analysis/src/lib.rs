@@ -1,4 +1,4 @@
-//! From trace events to numbers: response, residency, waiting, energy, work lost.
+//! Analyses: from trace events to numbers on response, residency, waiting, energy and work lost.
 //!
 //! Sees only the trace, so it cannot know who made it. Everything here is a sink: a run of
 //! any length is analysed in bounded memory (the plots' [`Timeline`] keeps a bounded number

@@ -141,11 +141,11 @@ pub(crate) struct Place {
     pub(crate) speed: u64,
     /// Speed if the CPU were alone: no other thread of the core busy, no interrupt.
     pub(crate) alone: u64,
-    /// What the part lost because it is not is charged to.
+    /// State that the part lost by not being alone on the core is charged to.
     pub(crate) beside_state: State,
-    /// What the part lost to the smaller CPU is charged to.
+    /// State that the part lost to the smaller CPU is charged to.
     pub(crate) cpu_state: State,
-    /// What the part lost to the lower frequency is charged to.
+    /// State that the part lost to the lower frequency is charged to.
     pub(crate) freq_state: State,
 }
 

@@ -1,4 +1,4 @@
-//! What the CPUs do: frequency, busy, idle, and the power that goes with it.
+//! Activity of the CPUs: frequency, busy, idle, and the power that goes with it.
 //!
 //! ```text
 //!   speed  = capacity · freq / freq_max / 1024, rounded to nearest in 2⁻³²; freq ≤ freq_max
@@ -33,11 +33,11 @@ pub const TOLD_APART: usize = 32;
 /// One frequency of a domain, and one kind of work.
 pub(crate) struct Slot {
     pub(crate) freq: KHz,
-    /// Work: a CPU of capacity 1024 at its highest ordinary frequency does [`ONE`](crate::lost::ONE).
+    /// Work: a CPU of capacity 1024 at its highest ordinary frequency does [`ONE`].
     pub(crate) speed: u64,
     /// Speed if no other thread of the core were busy, and no interrupt were handled.
     alone: u64,
-    /// Share of full speed, on the scale of [`ONE`](crate::lost::ONE), at most that.
+    /// Share of full speed, on the scale of [`ONE`], at most that.
     pub(crate) share: u64,
     power_uw: u64,
     how: How,
@@ -91,7 +91,7 @@ pub(crate) struct Domain {
     since: u64,
     /// Whether a frequency event has been seen.
     known: bool,
-    /// What the governor last wanted, and why.
+    /// Frequency that the governor last wanted, util and reason.
     request: Option<(KHz, Util, Why)>,
     /// Reason of the last frequency that the governor decided on.
     chosen: Option<Why>,
@@ -101,7 +101,7 @@ pub(crate) struct Domain {
     idle_since: u64,
     looked: u64,
     asked: bool,
-    /// What each [`Limit`] leaves of its frequencies.
+    /// Frequency that each [`Limit`] leaves of the domain's, in kHz.
     caps: [Option<KHz>; Limit::ALL.len()],
     /// Boost OPPs may be used.
     boosts: bool,
@@ -151,7 +151,8 @@ const NO_KEY: u32 = u32::MAX;
 pub(crate) struct Machine {
     cpus: Vec<Cpu>,
     pub(crate) domains: Vec<Domain>,
-    /// What [`snap`](Machine::snap) said last, while there is no new frequency: most tasks have the same s_max.
+    /// Last answer of [`snap`](Machine::snap), while there is no new frequency: most tasks have the
+    /// same s_max.
     snapped: Option<(Util, u64)>,
     /// Places where tasks have run: (CPU, slot of its domain), in the order of first use.
     keys: Vec<(CpuId, usize)>,
@@ -161,7 +162,7 @@ pub(crate) struct Machine {
     tells_misfit: bool,
     /// The length of a tick, ns.
     tick: u64,
-    /// The speed that is full speed: more than [`ONE`](crate::lost::ONE) where boost is on.
+    /// The speed that is full speed: more than [`ONE`] where boost is on.
     full: u64,
 }
 
@@ -311,7 +312,7 @@ impl Machine {
     }
 
     /// Resolves a key to its CPU and frequency, and what running there means: speed on the scale of
-    /// [`ONE`](crate::lost::ONE), and power in µW (0: unknown).
+    /// [`ONE`], and power in µW (0: unknown).
     pub(crate) fn at(&self, key: u32) -> (CpuId, KHz, u64, u64) {
         let (cpu, slot) = self.keys[key as usize];
         let slot = &self.domains[self.domain_of(cpu)].slots[slot];
@@ -364,7 +365,8 @@ impl Machine {
         self.cpus[cpu.index()].does.idle(state);
     }
 
-    /// An interrupt's handler begins or is done: it runs, whoever else does.
+    /// Notes that an interrupt's handler begins (`enters`) or is done; it runs, whichever task is
+    /// current.
     pub(crate) fn set_irq(&mut self, cpu: CpuId, enters: bool, now: u64) {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.irq(enters);

@@ -8,7 +8,7 @@ use crate::named::Owner;
 use crate::result::{EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
 use risetime_model::{InputError, Workload, nearest};
 
-/// What a figure counts.
+/// Unit that a figure counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// ms.

@@ -29,7 +29,7 @@ use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a figure is.
+/// Kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Half of the activations take at most so long.
@@ -400,7 +400,7 @@ impl Run {
         debug_assert!(t.doing != Doing::Gone, "{id:?} runs after its exit");
         match t.doing {
             Doing::Woken if t.counts => self.groups[t.group].1.wakeups.add(now - t.woke),
-            // Its wakeup was lost.
+            // The task's wakeup was lost.
             Doing::Sleeps => t.counts = false,
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! What an analysis says about one run. Times are in ms, and count from the start of the
-//! run unless they say "after".
+//! Results of an analysis of one run. Times are in ms, and count from the start of the run unless
+//! they say "after".
 
 use crate::caution::Caution;
 use crate::jobs::Jobs;
@@ -15,7 +15,7 @@ use risetime_trace::BackendKind;
 pub struct RunResult {
     /// Policy name.
     pub policy: String,
-    /// Who made the trace.
+    /// Kind of the backend that made the trace.
     pub backend: BackendKind,
     /// Platform name.
     pub platform: String,
@@ -53,11 +53,11 @@ pub struct RunResult {
     pub makespan_ms: Option<f64>,
     /// Jobs by name, in the order of the workload: what was due when.
     pub jobs: Vec<Jobs>,
-    /// What came of the quotas of task groups, those that were told.
+    /// Outcomes of the quotas of task groups, those that were told.
     pub quotas: Vec<Quota>,
     /// Heat of thermal zones, of those that were told.
     pub heat: Vec<Heat>,
-    /// What cooling took, by frequency domain, where temperatures were told.
+    /// Losses to cooling, by frequency domain, where temperatures were told.
     pub cooling: Vec<Cooling>,
     /// The [pieces](crate::Pieces) that were asked for: which, and how many ms it took.
     pub pieces: Vec<(Piece, f64)>,
@@ -167,7 +167,7 @@ pub struct TaskResult {
     /// Time from 10 to 90 % of the way from the first speed to s_max, speed averaged over a tick,
     /// in the burst.
     pub perf_10_90_ms: Option<f64>,
-    /// What the burst took.
+    /// Time and energy that the burst took.
     pub spent: Spent,
     /// Running time at each util value in the burst, in the order of first occurrence.
     pub util_residency: Vec<UtilResidency>,
@@ -175,7 +175,7 @@ pub struct TaskResult {
     pub migrations: Vec<Migration>,
     /// Debt by state, largest first; sums up to `burst.debt_ms`.
     pub lost: Vec<Lost>,
-    /// What the whole run took.
+    /// Time and energy that the whole run took.
     pub whole: Spent,
     /// Use of the task's reservation; `None`: it is no deadline task at the run's end.
     pub reservation: Option<Reservation>,
@@ -185,7 +185,7 @@ pub struct TaskResult {
     pub looked_for: Option<Burst>,
 }
 
-/// What a task took, in a burst or a whole run.
+/// Time and energy that a task took, in a burst or a whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spent {
     /// Running.
@@ -276,7 +276,7 @@ pub struct Heat {
     pub critical_at_ms: Option<f64>,
 }
 
-/// What cooling took of a frequency domain.
+/// Loss of a frequency domain to cooling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cooling {
     /// First CPU of the policy.
@@ -289,7 +289,7 @@ pub struct Cooling {
     pub changes: u64,
 }
 
-/// What came of a task group's quota.
+/// Outcome of a task group's quota.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quota {
     /// Path of the group.

@@ -60,7 +60,7 @@ pub struct Cells {
     pub columns: Vec<(String, bool)>,
     /// Cells by quantity, case and column.
     pub cells: Vec<Vec<Vec<Cell>>>,
-    /// What the document leaves open, and what was taken for it.
+    /// Choices that the document leaves open, and what was taken for each.
     pub free: Vec<Tried>,
     /// Columns, by place, of which is judged how much the first is above the second.
     pub gains: Vec<(usize, usize)>,
@@ -129,7 +129,7 @@ pub struct Ratio {
 /// Something that the document leaves open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tried {
-    /// What a sweep calls it.
+    /// Name in a sweep.
     pub name: String,
     /// The columns that it is about; empty: all.
     pub columns: Vec<String>,
@@ -163,7 +163,7 @@ pub struct Climbed {
     pub mainline: Vec<(f64, f64)>,
 }
 
-/// What a policy leaves of the periods of a grid of tasks, and what it takes: medians of the start
+/// Slack that a policy leaves in the periods of a grid of tasks, and its cost: medians of the start
 /// phases; `None`: nothing ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TradeOff {
@@ -186,7 +186,7 @@ pub struct JudgedRow {
     pub id: String,
     /// Key of the row within the list.
     pub at: String,
-    /// What the list is about: `util_residency`, `freq_residency cpu0`.
+    /// Subject of the list: `util_residency`, `freq_residency cpu0`.
     pub list: String,
     /// The published number, in the row's unit.
     pub published: f64,
@@ -198,7 +198,7 @@ pub struct JudgedRow {
     pub measured: Option<f64>,
     /// Unit of all of them.
     pub unit: &'static str,
-    /// What the tolerance consists of.
+    /// Parts of the tolerance.
     pub tolerance: Tolerance,
     /// The verdict; `None`: printed, not counted.
     pub holds: Option<bool>,
@@ -208,7 +208,7 @@ pub struct JudgedRow {
     pub instead: Option<Counterfactual>,
 }
 
-/// What a row measures with something changed.
+/// Measurement of a row with something changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counterfactual {
     /// The changes, after "with …".
@@ -273,7 +273,7 @@ pub fn judge(
     bound: Bound,
     phases: &[Option<f64>],
 ) -> (Option<f64>, Tolerance, bool) {
-    /// What a sum of doubles may be off by.
+    /// Error that a sum of doubles may have.
     const EPSILON: f64 = 1e-9;
     let mut all: Vec<f64> = phases.iter().map(|p| p.unwrap_or(f64::INFINITY)).collect();
     all.sort_by(f64::total_cmp);

@@ -19,7 +19,7 @@ use risetime_model::workload::Policy;
 /// A sleep of at least this many ns ends a burst.
 pub(crate) const SLEEP_NS: u64 = 4_500_000;
 
-/// What a task does.
+/// Activity of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
     /// Runnable, not running.
@@ -46,7 +46,7 @@ pub(crate) struct Task {
     pub(crate) policies: Vec<Policy>,
     /// The period of its reservation, while it is a deadline task.
     period: Option<u64>,
-    /// What waiting for a CPU is lost in while it is not throttled.
+    /// State in which waiting for a CPU is lost while the task is not throttled.
     pub(crate) waits: State,
     /// True while the reservation is used up; then how often it was, and how long the task waited
     /// for the next period's runtime.
@@ -365,7 +365,7 @@ impl Task {
         self.present.migrated(at, cpus, kinds, why);
     }
 
-    /// The present burst is over: into the sums with it, and it stays if there is none better.
+    /// Closes the present burst: adds it to the sums, and keeps it if none was better.
     fn keep(&mut self) {
         self.present.cut();
         self.whole.absorb(&self.present.sums);

@@ -54,7 +54,7 @@ impl Thermal {
         }
     }
 
-    /// A sensor was read.
+    /// Receives a reading of a sensor, in m°C.
     pub(crate) fn temperature(&mut self, now: u64, zone: u32, millicelsius: u32) {
         let Some(zone) = self.zones.get_mut(zone as usize) else { return };
         self.told = true;
@@ -76,7 +76,7 @@ impl Thermal {
         }
     }
 
-    /// The highest frequency of a domain is another.
+    /// Notes that the highest frequency of the domain of `cpu` is `max` from now on.
     pub(crate) fn cooling(&mut self, now: u64, cpu: CpuId, max: KHz) {
         let Some(d) = self.domains.iter_mut().find(|d| d.cpu == cpu) else { return };
         d.changes += 1;

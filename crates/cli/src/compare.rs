@@ -66,7 +66,7 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What is compared: what the workload is about, or figures that were named.
+/// The basis of a comparison: what the workload is about, or figures that were named.
 enum Asked {
     Subject(Subject),
     Named(Vec<Metric>),
@@ -152,12 +152,12 @@ fn command(args: &Compare) -> Vec<String> {
     words.iter().map(|word| risetime_lab::quoted(word)).collect()
 }
 
-/// Each workload with each platform.
+/// Iterates over each workload with each platform.
 fn pairs(args: &Compare) -> impl Iterator<Item = (&String, &String)> {
     args.workloads.iter().flat_map(|w| args.platforms.iter().map(move |p| (w, p)))
 }
 
-/// What has the name of another is told apart by what was given for it.
+/// Renames what has the name of another, by what was given for it.
 fn tell_apart(args: &Compare, all: &mut [Vec<Measured>]) {
     let pairs: Vec<_> = pairs(args).collect();
     let first = |of: fn(&Measured) -> &String, group: &[Measured]| group.first().map(of).cloned();

@@ -1,4 +1,4 @@
-//! What a shell completes: names of what is built in, and files.
+//! Completions of a shell: names of what is built in, and files.
 //!
 //! ```text
 //! shell ── RISETIME_COMPLETE=bash risetime -- risetime run ra ──> this command ──> rampup, …
@@ -45,7 +45,7 @@ pub(crate) fn study() -> ArgValueCompleter {
     names_or_files(|| names(library::studies()), "toml")
 }
 
-/// Whatever `show` and `check` take.
+/// Completes whatever `show` and `check` take.
 pub(crate) fn anything() -> ArgValueCompleter {
     let all = || {
         let kinds = [library::platforms(), library::policies(), library::workloads()];

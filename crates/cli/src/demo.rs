@@ -55,7 +55,7 @@ fn timed(experiment: &Experiment) -> Result<Run, Failure> {
     Ok(risetime_lab::run(&Simulator, experiment, options, None)?)
 }
 
-/// What the series published for this ramp, beside our medians.
+/// The numbers that the series published for this ramp, beside our medians.
 fn figures(task: &TaskPhases) -> Vec<Published> {
     let reach = |what| task.reach.iter().find(|r| r.what == what).and_then(|r| r.after_ms.median);
     let on_cpu0 = |freq| {

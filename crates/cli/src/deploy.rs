@@ -132,7 +132,8 @@ fn optimised_by(
     risetime_lab::optimised(dags, platform, graphs, &mut by, &stop, &mut progress)
 }
 
-/// At Ctrl-C `stopped` is set, and the best so far is the answer; a second one ends the program as ever.
+/// Sets `stopped` at Ctrl-C, so that the best so far is the answer; a second Ctrl-C ends the
+/// program as ever.
 fn stop_at_ctrl_c(stopped: &Arc<AtomicBool>) -> Vec<signal_hook::SigId> {
     use signal_hook::{consts::SIGINT, flag};
     // The second first: it asks whether there was one before.
@@ -141,7 +142,7 @@ fn stop_at_ctrl_c(stopped: &Arc<AtomicBool>) -> Vec<signal_hook::SigId> {
     second.into_iter().chain(first).collect()
 }
 
-/// Seen where somebody looks.
+/// A bar that turns while a solver searches, seen where somebody looks.
 fn waiting() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_style(
@@ -250,7 +251,8 @@ fn what_is_asked(args: &asked::Plan, fit: Fit) -> Result<Asked, Failure> {
     })
 }
 
-/// Those of a file of needs, or of a task set: of graphs, what each of their tasks has of the deadline.
+/// Reads the needs from a needs file or a task set; in a task graph each task gets its slice of the
+/// graph's deadline.
 fn needs(args: &asked::Plan, platform: &Platform) -> Result<(Needs, Vec<String>), Failure> {
     let file = args.file.as_str();
     let builtin = library::workloads().iter().any(|w| w.name == file);

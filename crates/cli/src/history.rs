@@ -146,7 +146,7 @@ fn bisect(
     })
 }
 
-/// Which of these releases is meant: its name, `linux-6.12` or `6.12` of it.
+/// Finds the release that `step` names: its name, `linux-6.12` or `6.12` of it.
 ///
 /// Errors: none; the oldest, before which there is none.
 fn named_step(step: &str, names: &[String]) -> Result<usize, InputError> {

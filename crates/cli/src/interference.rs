@@ -1,4 +1,5 @@
-//! What rtla measured on a machine: histograms of `rtla osnoise hist` and `rtla timerlat hist`, as interference.
+//! Interference measured by rtla on a machine: histograms of `rtla osnoise hist` and `rtla timerlat
+//! hist`.
 //!
 //! ```text
 //! # RTLA osnoise histogram                 # RTLA timerlat histogram

@@ -78,7 +78,7 @@ fn entries(entries: &[Entry]) -> Vec<(String, String)> {
     entries.iter().map(|e| (name(e), e.about.clone())).collect()
 }
 
-/// What a name or a file stands for.
+/// Thing that a name or a file stands for.
 enum Noun {
     Platform(Platform),
     Policy(Policy),

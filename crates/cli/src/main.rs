@@ -76,7 +76,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// To `git bisect run`: this one cannot be told. Any other below 128 but 0 would be "bad".
+/// Exit code that tells `git bisect run` to skip this one. Any other below 128 but 0 would be
+/// "bad".
 const SKIP: u8 = 125;
 
 fn dispatch(command: &Command) -> Result<ExitCode, Failure> {

@@ -1,4 +1,4 @@
-//! Where text goes, how it looks, and how the command ends.
+//! Output: where text goes, how it looks, and how the command ends.
 
 use crate::args::Picture;
 use clap::ArgMatches;
@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Why the command fails.
+/// Failure of the command, with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -17,12 +17,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Bad input or usage (2).
+    /// A failure by bad input or usage (2).
     pub(crate) fn input(place: &str, what: impl Into<String>) -> Failure {
         InputError::new(place, what).into()
     }
-    /// Something that cannot be written: a name that nobody can write to is bad input (2), all else, as a disk that is full, a
-    /// run that went wrong in the end (1).
+    /// A failure to write: a name that nobody can write to is bad input (2), all else, as a disk
+    /// that is full, a run that went wrong in the end (1).
     pub(crate) fn unwritten(path: &Path, e: &std::io::Error) -> Failure {
         use std::io::ErrorKind as Kind;
         let code = match e.kind() {
@@ -37,7 +37,7 @@ impl Failure {
     pub(crate) fn lost(what: &InputError) -> Failure {
         Failure { message: what.to_string(), code: 1 }
     }
-    /// It cannot be done here (3).
+    /// A failure by something that cannot be done here (3).
     pub(crate) fn unavailable(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 3 }
     }
@@ -65,7 +65,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Standard output, whose reader may go away.
+/// Returns standard output, whose reader may go away.
 pub(crate) fn stdout() -> impl Write + Send {
     Heard(std::io::stdout())
 }
@@ -75,7 +75,7 @@ pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
     stream(|out| out.write_all(text.as_bytes()))
 }
 
-/// The same, piece by piece.
+/// Prints to standard output piece by piece.
 pub(crate) fn stream(
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<ExitCode, Failure> {
@@ -103,7 +103,7 @@ pub(crate) fn style() -> Style {
     Style { width, color: terminal && !no_color && !dumb, unicode: unicode() }
 }
 
-/// Unicode, unless the locale says otherwise.
+/// Whether to print Unicode: yes, unless the locale says otherwise.
 fn unicode() -> bool {
     let set = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
@@ -206,12 +206,12 @@ pub(crate) fn distinct(matches: &ArgMatches) -> Result<(), Failure> {
 /// Options that name directories, into which more than one may write.
 const DIRECTORIES: [&str; 3] = ["directory", "record", "references"];
 
-/// Which file a path is about.
+/// File that a path is about.
 #[derive(PartialEq, Eq)]
 enum Place {
-    /// One that is there: device and inode.
+    /// A file that exists: device and inode.
     There(u64, u64),
-    /// One that is to come: its directory, as the system calls it, and its name.
+    /// A file that is to come: its directory, as the system calls it, and its name.
     New(PathBuf, std::ffi::OsString),
 }
 
@@ -233,7 +233,7 @@ impl Place {
 /// Names of standard output.
 const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-/// Where the symbolic links of `path` lead, which need not be there.
+/// Follows the symbolic links of `path` to a file which need not be there.
 ///
 /// Errors: they go round in a circle.
 fn link_target(path: &Path) -> std::io::Result<PathBuf> {
@@ -266,7 +266,7 @@ impl<W: Write> Write for Heard<W> {
     }
 }
 
-/// What the system says of an I/O error, without Rust's "(os error 13)".
+/// The system's own words for an I/O error, without Rust's "(os error 13)".
 pub(crate) fn system_words(e: &std::io::Error) -> String {
     let text = e.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());

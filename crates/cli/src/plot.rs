@@ -5,7 +5,7 @@ use crate::output::{self, Failure};
 use risetime_model::InputError;
 use risetime_report::chart::{self, Chart};
 
-/// Why a picture against energy cannot be drawn.
+/// Reason for which a picture against energy cannot be drawn.
 pub(crate) const NO_ENERGY: &str =
     "there is no energy to draw: the platform does not say what its CPUs take";
 
@@ -15,7 +15,7 @@ impl Plot {
         !self.files.is_empty()
     }
 
-    /// Nothing may be asked for that `what` cannot show.
+    /// Refuses `--plot`, if it was given, with the reason `what` and a `hint`.
     pub(crate) fn refuse(&self, what: &str, hint: &str) -> Result<(), Failure> {
         if self.wanted() {
             return Err(InputError::new("--plot", what).hint(hint).into());

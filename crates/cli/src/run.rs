@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Who carries it out, and the kernel generation if that is given.
+/// The backend that runs the experiments, and the kernel generation if that is given.
 fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure> {
     match args.backend {
         args::Backend::Sim if args.kernel.is_some() => {
@@ -108,7 +108,7 @@ fn request(args: &Run) -> Request {
     }
 }
 
-/// In the policies' names, as those of an ablation: `linux-7.2 without margin+tick`.
+/// Names in the policies what is left out, as for an ablation: `linux-7.2 without margin+tick`.
 fn name_what_is_left_out(experiments: &mut [Experiment], without: &[Cause]) {
     let causes: BTreeSet<&str> = without.iter().map(|cause| cause.name()).collect();
     if causes.is_empty() {
@@ -125,7 +125,7 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
     }
 }
 
-/// What `risetime check` would say of what is run, once.
+/// Prints what `risetime check` would say of what is run, each warning once.
 pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
     let mut said = BTreeSet::new();
     for doubt in experiments.iter().flat_map(|e| risetime_lab::doubts(e, workload)) {
@@ -136,7 +136,7 @@ pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
     }
 }
 
-/// How pages show what was run.
+/// The view by which pages show what was run.
 fn view<'a>(of: &Asked<'a>, why: &'a [String]) -> text::View<'a> {
     let about = of.experiments.first().map_or("", |e| e.workload.about.as_str());
     text::View { about, task: of.args.task.as_deref(), full: of.args.full, why }
@@ -206,7 +206,7 @@ fn options(args: &Run, about: Option<&str>) -> Options {
     }
 }
 
-/// What is to be run.
+/// A request to run experiments.
 struct Asked<'a> {
     args: &'a Run,
     backend: &'a dyn Backend,
@@ -329,7 +329,7 @@ fn alone(
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }
 
-/// Many runs of each experiment: `--phases` and `--repeat`.
+/// Runs each experiment many times: `--phases` and `--repeat`.
 fn series(
     of: &Asked<'_>,
     options: &Options,
@@ -398,12 +398,12 @@ impl Bar {
         );
         Bar { bar, since: Clock::now(), shown: false.into() }
     }
-    /// So many of so many.
+    /// Shows that `done` of `all` are done.
     pub(crate) fn of(&self, done: u64, all: u64) {
         self.bar.set_length(all);
         self.at(done);
     }
-    /// For a machine that boots and says nothing until it is done.
+    /// A bar for a machine that boots and says nothing until it is done.
     fn waiting(experiment: &Experiment) -> Bar {
         let bar = ProgressBar::hidden();
         bar.set_style(
@@ -418,7 +418,7 @@ impl Bar {
         bar.at_once();
         bar
     }
-    /// Shown from now on, and kept moving.
+    /// Shows the bar from now on, and keeps it moving.
     pub(crate) fn at_once(&self) {
         self.shown.set(true);
         self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
@@ -447,7 +447,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// So many events between two looks at the clock.
+    /// Number of events between two looks at the clock.
     const EVERY: u32 = 1 << 14;
 
     /// `None`: nobody sees a bar there.

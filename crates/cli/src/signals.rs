@@ -26,7 +26,7 @@ pub(crate) fn listen() {
     let _ = std::thread::Builder::new().name("signals".into()).spawn(wait);
 }
 
-/// Which signals a process ignores, by its `/proc/PID/status`: the first is bit 0.
+/// The signals that a process ignores, by its `/proc/PID/status`: the first is bit 0.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! What a run has the more of the longer it is, in a file without a name until the results are printed: memory stays
-//! bounded, and nothing is printed of a run that fails.
+//! Storage for results whose number grows with the run, in a file without a name until the results
+//! are printed: memory stays bounded, and nothing is printed of a run that fails.
 
 use crate::args::Format;
 use crate::output::Failure;
@@ -25,7 +25,7 @@ impl Spool {
         Ok(Spool { lines: BufWriter::new(file), format, migrations, failed: None })
     }
 
-    /// What was listed, in order.
+    /// Reads back the lines that were listed, in order.
     pub(crate) fn lines(self) -> Result<impl Iterator<Item = io::Result<String>>, Failure> {
         let Spool { lines, failed, .. } = self;
         let rewound = || {

@@ -55,7 +55,7 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     one(args, &vm, &experiment)
 }
 
-/// What can be said of the arguments before a kernel is looked for.
+/// Checks the arguments as far as possible before a kernel is looked for.
 fn check_arguments(args: &Verify) -> Result<(), Failure> {
     if let Some((option, what)) = not_with(args) {
         return Err(Failure::input(option, what));
@@ -96,7 +96,7 @@ fn no_platform(workload: &str) -> Failure {
     InputError::new(workload, "on which platform? --platform is missing").hint(hint).into()
 }
 
-/// What a kernel can do of what is drawn. One that does not say can do everything.
+/// The abilities of a kernel that cases are drawn for. One that does not say can do everything.
 fn can(kernel: &Kernel) -> Can {
     let uclamp = kernel.build().uclamp.unwrap_or(true);
     Can::of(kernel.rev().unwrap_or(KernelRev::NEWEST), uclamp)
@@ -128,7 +128,8 @@ fn cases(args: &Verify, n: u64, can: Can) -> Vec<Case> {
     (1..=n).map(case).collect()
 }
 
-/// What `--draw` draws, without running it: for the kernel that is named, else for one that can do everything.
+/// Lists what `--draw` draws, without running it: for the kernel that is named, else for one that
+/// can do everything.
 fn list(args: &Verify) -> Result<ExitCode, Failure> {
     let can = match &args.kernel {
         Some(name) => can(&Cache::from_env()?.kernel(Some(name))?),
@@ -152,7 +153,7 @@ fn list(args: &Verify) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What must stay wrong.
+/// The fault that a shrunk case has to keep.
 fn wrong(args: &Verify) -> Result<Wrong, Failure> {
     let wanted = if args.strict { 6 } else { usize::from(args.share) };
     Ok(match args.wrong.as_str() {
@@ -263,7 +264,7 @@ fn not_with(args: &Verify) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// What is run: one experiment, one or several that are drawn, or the set, each with its name.
+/// The experiments to run: one, one or several that are drawn, or the set, each with its name.
 fn experiments(args: &Verify, kernel: &Kernel) -> Result<Vec<(String, Experiment)>, Failure> {
     let rev = kernel.rev();
     let Some(workload) = &args.workload else {
@@ -304,7 +305,7 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
     Ok(exit(holds))
 }
 
-/// Each decision of one experiment, or of the set, from one start phase or several.
+/// Judges each decision of one experiment, or of the set, from one start phase or several.
 fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Failure> {
     let experiments = experiments(args, kernel)?;
     let phases = args.phases.unwrap_or(1);
@@ -326,7 +327,8 @@ fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Fa
     Ok(exit(all.holds()))
 }
 
-/// What both sides leave out of the kernel as it comes, and what of the experiments is without effect.
+/// Prints what both sides leave out of the kernel as it comes, and what of the experiments is
+/// without effect.
 fn remarks<'a>(experiments: impl Iterator<Item = &'a Experiment>) {
     let all: BTreeSet<String> = experiments.flat_map(Experiment::notes).collect();
     all.iter().for_each(|remark| output::note(remark));
@@ -443,7 +445,7 @@ fn chosen(args: &Verify, kernel: &Kernel, outside: bool) -> Result<Vec<Case>, Fa
     Ok(cases)
 }
 
-/// Each experiment on the real kernel, with a bar on standard error.
+/// Records each experiment on the real kernel, with a bar on standard error.
 fn record(
     vm: &Vm,
     kernel: Option<KernelRev>,

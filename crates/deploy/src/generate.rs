@@ -34,7 +34,7 @@ pub struct Periods {
     pub step: Span,
 }
 
-/// What a set is drawn by.
+/// Parameters by which a set is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
     /// Number of tasks.

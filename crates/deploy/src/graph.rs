@@ -62,7 +62,7 @@ pub(crate) fn edges(nodes: usize, shape: Shape, dice: &mut Dice) -> Vec<(usize, 
     all
 }
 
-/// The longest path through each node, work counted in ns; `edges` as [`edges`] gives them.
+/// The longest path through each node, work counted in ns; `edges` as `edges()` gives them.
 pub fn longest_paths(work: &[Span], edges: &[(usize, usize)]) -> Vec<Span> {
     let own = |i: usize| work[i].0;
     let mut up_to: Vec<u64> = (0..work.len()).map(own).collect();

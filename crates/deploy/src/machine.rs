@@ -1,4 +1,5 @@
-//! What a machine takes at most, and promises at least, and what of it is left to the tasks of one CPU.
+//! Limits of a machine: its most and its promised least, and what of it is left to the tasks of one
+//! CPU.
 //!
 //! ```text
 //! time of a CPU at its highest frequency
@@ -31,7 +32,8 @@ use std::cmp::Reverse;
 /// A machine, as the analysis has it.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it; `None`: no limit.
+    /// Bandwidth that deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it;
+    /// `None`: no limit.
     pub max_bw: Option<u64>,
     /// Runtime and period of each CPU's fair server; its part counts as reserved.
     pub fair_server: Option<(Span, Span)>,

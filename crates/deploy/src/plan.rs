@@ -38,7 +38,7 @@ pub struct Rules {
     pub margin_percent: u64,
 }
 
-/// What a task asks the kernel for.
+/// Attributes that a task asks the kernel for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attr {
     /// SCHED_DEADLINE: runtime, deadline, period.
@@ -407,7 +407,8 @@ impl<'a> Planner<'a> {
         self.members[cpu].iter().filter_map(|t| self.priority(*t)).min()
     }
 
-    /// The first of a CPU has the highest.
+    /// Returns the RT priority of a task by its key; the first key of a CPU has the highest.
+    /// `None`: under EDF, or not placed.
     fn priority(&self, task: usize) -> Option<u8> {
         let cpu = self.cpu_of[task].filter(|_| !self.edf())?;
         let own = self.key(&self.need(task, cpu)?);

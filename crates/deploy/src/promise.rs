@@ -1,4 +1,5 @@
-//! What became of a plan when it was run as its user will run it: beside its proof, the other half of a guarantee.
+//! Check of a plan by a run as its user will run it: beside its proof, the other half of a
+//! guarantee.
 
 use crate::plan::{NoRoom, Plan, Rules};
 use risetime_kernel::units::{CpuId, Span};
@@ -14,7 +15,7 @@ pub struct Tried {
     pub promise: Option<Promise>,
     /// Changes that would make it guaranteed where it is not: found by trying.
     pub instead: Vec<String>,
-    /// What a proof supposes of the machine.
+    /// Suppositions of a proof about the machine.
     pub assumes: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ pub struct Served {
 
 /// The highest priority within the group.
 const HIGHEST: u8 = 98;
-/// What a server may have of its period, in %: `sched_rt_runtime_us`, by default.
+/// Share that a server may have of its period, in %: `sched_rt_runtime_us`, by default.
 const LIMIT_PERCENT: u64 = 95;
 
 /// The least server of `period` for all of `needs`, on the CPU of `platform` that is the first, the smallest (`Fit::Best`) or

@@ -14,7 +14,7 @@ use crate::{Drawn, Task, draw};
 use risetime_kernel::units::Span;
 use risetime_model::taskset::{Resource, ResourceKind, RtTask, Step, TaskSet};
 
-/// What a set is drawn by.
+/// Parameters by which a set is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetDrawn {
     /// The tasks to draw, and their utilisation together.
@@ -91,7 +91,7 @@ fn code(work: Span, what: &SetDrawn, kind: Option<String>, dice: &mut Dice) -> V
     vec![run(before), Step::Lock(mutex), run(Span(held)), Step::Unlock(mutex), run(behind)]
 }
 
-/// The nodes of a graph are tasks of its period, released together; `set` gets them.
+/// Draws the nodes of a graph, tasks of one period released together, and adds them to `set`.
 fn nodes_of(
     task: &Task,
     what: &SetDrawn,

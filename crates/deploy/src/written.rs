@@ -18,7 +18,7 @@ use std::fmt::Write;
 
 /// Time from the start to first jobs that come together, at most, in µs.
 const LEAD_US: u64 = 50_000;
-/// What a task of unknown length takes in which time, where its period is not known either.
+/// Runtime and period, in µs, of a task of unknown length whose period is not known either.
 const UNKNOWN_US: (u64, u64) = (2_000, 20_000);
 
 /// `plan` of `needs` beside `company`; `spread`: which of several ways in which first jobs are apart, `None`: together. `set`: what

@@ -39,9 +39,11 @@ fn misses(tasks: &[Load], m: usize, by: Option<Order>, until: u64) -> bool {
     jobs.iter().flatten().any(|(_, due)| *due <= until)
 }
 
-/// The same by EDF on CPUs of several speeds (1: a unit of work in a unit of time), from event to event: the earliest deadlines run,
-/// and of nothing else one can be sure. Who runs stays where it is, or (`moved`) is anywhere after each event; who begins takes what
-/// `dice` gives it, often the slowest CPU. Jobs come as often as they may, from `offset` on.
+/// Whether a job misses its deadline by EDF on CPUs of several speeds (1: a unit of work in a unit
+/// of time), from event to event: the earliest deadlines run, and of nothing else one can be sure.
+/// A running job stays where it is, or (`moved`) is anywhere after each event; one that begins
+/// takes what `dice` gives it, often the slowest CPU. Jobs come as often as they may, from `offset`
+/// on.
 fn misses_on(
     tasks: &[Load],
     speeds: &[f64],
@@ -161,8 +163,9 @@ proptest! {
         }
     }
 
-    /// The same on CPUs of several speeds, wherever jobs happen to be and whenever they first come; what is refused misses something
-    /// even where the earliest deadlines are on the fastest CPUs.
+    /// What is admitted on CPUs of several speeds misses nothing, wherever jobs happen to be and
+    /// whenever they first come; what is refused misses something even where the earliest deadlines
+    /// are on the fastest CPUs.
     #[test]
     fn what_is_admitted_on_unequal_cpus_misses_nothing_wherever_jobs_are(
         tasks in prop::collection::vec(load(true), 1..9),

@@ -106,7 +106,7 @@ fn isolate(dir: &str, cpus: &[u32]) -> Result<(), String> {
     write(&format!("{dir}/cpuset.cpus"), &cpus_text(cpus))?;
     let path = format!("{dir}/cpuset.cpus.partition");
     write(&path, "root")?;
-    // It takes the word, and says here what came of it.
+    // The file accepts the word, and says when read what came of it.
     let found = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
     match found.trim() {
         "root" => Ok(()),

@@ -58,7 +58,7 @@ pub(crate) const OWN: Sched =
 /// File of a kernel that has utilisation clamps.
 const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
 
-/// What all threads share. It lives for ever: threads may still run when the trace is read.
+/// State that all threads share. It lives for ever: threads may still run when the trace is read.
 struct Shared {
     job: Job,
     /// Speeds by task, and one for all that are forked.
@@ -87,7 +87,7 @@ pub(crate) struct Forked {
     pub(crate) pid: i32,
 }
 
-/// What came of a workload.
+/// Outcome of a workload.
 pub(crate) struct Done {
     /// The tracer, stopped.
     pub(crate) tracer: &'static Option<Tracer>,
@@ -268,7 +268,7 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
         .map_err(named)?;
     own(shared)?;
     match go(shared, &[job.first_cpu]) {
-        // It may be offline; the kernel has put this thread elsewhere then.
+        // The first CPU may be offline; the kernel has put this thread elsewhere then.
         Err(_) if !job.hotplug.is_empty() => Ok(()),
         done => done,
     }
@@ -402,7 +402,7 @@ fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), Str
         .spawn(move || {
             {
                 let mut forks = shared.forks.lock().unwrap_or_else(|e| e.into_inner());
-                // One that first runs when the run is over is in no list any more.
+                // A forked task that first runs when the run is over is in no list any more.
                 let Some(own) = forks.get_mut(number) else { return };
                 own.pid = rustix::thread::gettid().as_raw_nonzero().get();
             }
@@ -500,13 +500,13 @@ pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
     let any = |t: &Task| clamped(&t.attr) || t.phases.iter().any(|p| clamped(&p.attr));
     let tasks = || job.tasks.iter().chain(&job.forked).any(any);
     let groups = || job.groups.iter().any(|g| g.uclamp_min > Util(0) || g.uclamp_max < Util(1024));
-    // Its siblings for all tasks begin alike.
+    // The other files of the clamps, for all tasks, begin alike.
     let system = || job.set.iter().any(|(path, _)| path.starts_with(CLAMPS));
     let wanted = tasks() || groups() || system();
     if wanted && !std::path::Path::new(CLAMPS).exists() {
         return Some("utilisation clamps (CONFIG_UCLAMP_TASK)");
     }
-    // It says where a thread may have its memory where it has cpusets.
+    // A kernel with cpusets says here where a thread may have its memory.
     let cpusets = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     (!job.partitions.is_empty() && !cpusets.contains("\nMems_allowed:"))
         .then_some("cpusets (CONFIG_CPUSETS)")

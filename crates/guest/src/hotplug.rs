@@ -20,7 +20,7 @@ use std::thread;
 /// A CPU is on its way.
 static GOING_ON: AtomicBool = AtomicBool::new(false);
 
-/// What went wrong.
+/// Errors of the hotplug thread.
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The changes of `job`, by a thread of their own, counted from `start` on CLOCK_MONOTONIC.

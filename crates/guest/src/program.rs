@@ -8,7 +8,7 @@ use risetime_job::mark::{JobMark, Marks};
 use risetime_job::{Event, Expiry, Repeat, Timer, duty};
 use risetime_kernel::units::{Instant, Span};
 
-/// What a task does next. Times are CLOCK_MONOTONIC in ns.
+/// Next step of a task. Times are CLOCK_MONOTONIC in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Work worth this time at capacity 1024 and top frequency.
@@ -152,7 +152,7 @@ impl<'a> Program<'a> {
         endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
     }
 
-    /// A timer was used.
+    /// Marks the use of a timer.
     pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: &Expiry) {
         if let Some(marks) = &mut self.marks {
             marks.timer(timer, period, expiry);

@@ -25,7 +25,7 @@ const FAILED: &str = " (failed)";
 /// Reads and obeys commands until `exit` or the end of input.
 pub(crate) fn run() {
     if Path::new("/bin/sh").exists() {
-        // It only returns if it could not start; then there is still the one below.
+        // The call only returns if the shell could not start; then the shell below is left.
         let _ = std::process::Command::new("/bin/sh").exec();
     }
     let mut out = io::stdout();

@@ -1,5 +1,5 @@
-//! What tasks wait for each other with, on futexes. Nobody spins: whoever cannot go on sleeps in the
-//! kernel, and is woken in the order in which it came.
+//! Objects that tasks wait for each other with, on futexes. No task spins: one that cannot go on
+//! sleeps in the kernel, and is woken in the order in which it came.
 //!
 //! ```text
 //! mutex       0 free, 1 locked, 2 locked and perhaps waited for     glibc's, without its spinning

@@ -212,7 +212,7 @@ impl Tracer {
     pub(crate) fn close(&self) {
         if self.instance {
             *self.files.write().unwrap_or_else(|e| e.into_inner()) = None;
-            // It stays behind if somebody has it open; it costs memory, nothing else.
+            // The directory stays behind if somebody has it open; that costs memory, nothing else.
             let _ = fs::remove_dir(&self.dir);
         }
     }

@@ -63,7 +63,7 @@ impl Speeds {
     ///
     /// Errors: so many files may not be open at once.
     pub(crate) fn open_each(cpus: &[Cpu], threads: usize) -> io::Result<Vec<Speeds>> {
-        /// What the rest of this agent has open, with room to spare.
+        /// Files that the rest of this agent has open, with room to spare.
         const OTHERS: usize = 1024;
         let policies = cpus.iter().map(|cpu| cpu.policy).collect::<BTreeSet<u32>>().len();
         sys::may_open(OTHERS + threads * (policies + 1))?;
@@ -177,7 +177,7 @@ pub(crate) struct Worker<'a> {
     speed: u64,
 }
 
-/// What came of a busy stretch.
+/// Outcome of a busy stretch.
 #[derive(Clone, Copy, Debug)]
 struct Spun {
     now: u64,

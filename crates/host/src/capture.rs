@@ -24,7 +24,7 @@ use risetime_model::Platform;
 use risetime_model::platform::{Domain, IdleState, Opp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What [`capture`] makes.
+/// Result of [`capture`].
 #[derive(Clone, Debug)]
 pub struct Captured {
     /// The platform file, with a comment for everything missing or estimated.

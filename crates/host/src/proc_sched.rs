@@ -19,7 +19,7 @@ use risetime_kernel::units::{ClockPelt, Util, Weight};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What the file says about load tracking and switches.
+/// Contents of the file on load tracking and switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskSched {
     /// The PELT sums and averages; `period_contrib` is not in the file and 0 here.

@@ -30,7 +30,7 @@ pub struct Problem {
     pub file: String,
     /// Permission is what is missing.
     pub denied: bool,
-    /// What went wrong: `permission denied`, or what was found and what was wanted.
+    /// Description of the error: `permission denied`, or what was found and what was wanted.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the agent brings back: named sections in one file, with lengths and a checksum.
+//! Answer of the agent: named sections in one file, with lengths and a checksum.
 //!
 //! ```text
 //! risetime-answer 1\n

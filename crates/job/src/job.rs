@@ -1,4 +1,4 @@
-//! What the agent is to do: one experiment, as lines of text.
+//! Job of the agent: one experiment, as lines of text.
 //!
 //! ```text
 //! risetime-job 1
@@ -86,7 +86,7 @@ pub struct Job {
     pub tasks: Vec<Task>,
     /// The tasks that others create, by number; so often each may be in a run: [`MAX_FORKS`](crate::MAX_FORKS).
     pub forked: Vec<Task>,
-    /// What tasks share.
+    /// Objects that tasks share.
     pub objects: Objects,
     /// Task groups, each behind the one above it; [`Attr::group`] counts from 1.
     pub groups: Vec<TaskGroup>,

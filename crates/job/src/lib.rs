@@ -1,5 +1,5 @@
-//! What a task does, written once for who parses it, who simulates it and who carries it out; and
-//! the two files that pass between a host and the agent on a real kernel: [`job`] in, [`answer`] out.
+//! Actions of a task, written once for the parser, the simulator and the agent; and the two files
+//! that pass between a host and the agent on a real kernel: [`job`] in, [`answer`] out.
 //!
 //! Only `std` and the kernel's units: the agent is a small static binary.
 
@@ -244,7 +244,7 @@ pub struct Timer {
     pub absolute: bool,
 }
 
-/// What a use of a timer comes to.
+/// Outcome of a use of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// One period after the reference.

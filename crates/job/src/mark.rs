@@ -133,7 +133,7 @@ impl std::fmt::Display for JobMark {
     }
 }
 
-/// What two tasks of a chain have in common.
+/// Object that two tasks of a chain have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// A condition, by its number.
@@ -216,7 +216,7 @@ impl Marks {
         })
     }
 
-    /// The program goes on; its timers count from `began`.
+    /// Starts, or continues, the program; its timers count from `began`.
     pub fn goes_on(&mut self, began: Instant) {
         if !std::mem::replace(&mut self.began, true) && self.stage.input.is_none() {
             let (release, period) = (Some(began), self.period);
@@ -251,7 +251,7 @@ impl Marks {
         }
     }
 
-    /// The program is over.
+    /// Marks the end of the program.
     pub fn over(&mut self) {
         self.marks.push(JobMark::Over { worked: self.worked });
     }

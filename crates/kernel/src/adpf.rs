@@ -97,7 +97,7 @@ impl Profile {
     }
 }
 
-/// What an app may say beside its reports (`SessionHint`).
+/// Hints that an app may give beside its reports (`SessionHint`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// More work is ahead.

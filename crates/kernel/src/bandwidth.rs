@@ -18,7 +18,7 @@
 
 use crate::units::Span;
 
-/// What an emptied CPU keeps (`min_cfs_rq_runtime`).
+/// Runtime that an emptied CPU keeps, in ns (`min_cfs_rq_runtime`).
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
 /// Slack is not given out so close to the end of a period (`min_bandwidth_expiration`).
 pub const MIN_BANDWIDTH_EXPIRATION: Span = Span(2_000_000);
@@ -108,7 +108,7 @@ impl Runtime {
         self.0 > 0
     }
 
-    /// A throttled CPU gets its debt paid plus 1 ns, if the pool has it; true if it may run.
+    /// Pays a throttled CPU's debt plus 1 ns, if the pool has it; returns whether the CPU may run.
     /// Source: fair.c:distribute_cfs_runtime.
     pub fn distribute(&mut self, pool: &mut CfsBandwidth) -> bool {
         let wanted = 1i64.wrapping_sub(self.0).max(0) as u64;
@@ -118,8 +118,8 @@ impl Runtime {
         self.0 > 0
     }
 
-    /// The CPU's last task has left: all but a little goes back; true if anything did.
-    /// Source: fair.c:__return_cfs_rq_runtime.
+    /// Gives all but a little of the runtime back once the CPU's last task has left; returns
+    /// whether anything was given back. Source: fair.c:__return_cfs_rq_runtime.
     pub fn give_back(&mut self, pool: &mut CfsBandwidth) -> bool {
         let slack = self.0 - MIN_CFS_RQ_RUNTIME;
         if slack <= 0 {

@@ -265,7 +265,7 @@ impl CfsRq {
         either!(self, rq => rq.pick_entity())
     }
 
-    /// The delayed `id` leaves.
+    /// Takes the delayed `id` out of the queue.
     pub fn depart(&mut self, id: EntityId) {
         either!(self, cfs: (), eevdf(rq): rq.depart(id));
     }
@@ -316,7 +316,7 @@ impl CfsRq {
         either!(self, rq => rq.clear_buddy(id, of));
     }
 
-    /// The running entity gives way (`sched_yield`); the caller reschedules.
+    /// Makes the running entity give way (`sched_yield`); the caller reschedules.
     pub fn yield_task(&mut self) {
         either!(self, rq => rq.yield_task());
     }
@@ -344,7 +344,7 @@ impl CfsRq {
         either!(self, rq => rq.set_latency_nice(id, latency_nice))
     }
 
-    /// The slice of a queued group's entity becomes that of its most impatient task.
+    /// Sets the slice of a queued group's entity to that of its most impatient task, in ns.
     pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {
         either!(self, cfs: (), eevdf(rq): rq.set_group_slice(id, slice_ns));
     }

@@ -92,8 +92,8 @@ impl RqClock {
         self.clock_pelt = self.clock_pelt.wrapping_add(scaled);
     }
 
-    /// The CPU goes idle: catch up with the task clock, and decide whether the time it fell behind
-    /// counts as idle time or is lost.
+    /// Catches up with the task clock as the CPU goes idle, and decides whether the time it fell
+    /// behind counts as idle time or is lost.
     ///
     /// It is lost when `util_sum`, the sum over the fair, RT and deadline signals (32 bits,
     /// wrapping), says the CPU had been busy all along. Source: pelt.h:update_idle_rq_clock_pelt.

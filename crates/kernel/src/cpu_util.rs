@@ -183,7 +183,7 @@ impl RqUtil {
     }
 }
 
-/// What [`effective_cpu_util`] answers.
+/// Answer of [`effective_cpu_util`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EffectiveUtil {
     /// The use of the CPU by all classes.
@@ -224,7 +224,7 @@ pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> Ef
     EffectiveUtil { util: rq.effective_util(util_cfs, capacity), min, max }
 }
 
-/// What [`effective_cpu_util_pre_6_8`] is asked for.
+/// Kind of util that [`effective_cpu_util_pre_6_8`] is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuUtilType {
     /// Util by which a frequency is chosen: clamped, deadline by bandwidth.

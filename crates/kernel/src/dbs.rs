@@ -18,7 +18,7 @@
 
 use crate::units::{KHz, Span};
 
-/// What a CPU has done since the start.
+/// Times that a CPU has spent since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// The time, µs.
@@ -40,14 +40,14 @@ pub enum AfterIdle {
     Full,
 }
 
-/// What a policy's samples go by.
+/// Parameters of a policy's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// `sampling_rate · rate_mult`, µs.
     pub sampling_rate: u32,
     /// `ignore_nice_load`.
     pub ignore_nice: bool,
-    /// What a sleep means.
+    /// Treatment of a sleep.
     pub after_idle: AfterIdle,
     /// Time that has passed counts as a sleep, idle or not (up to 4.17).
     pub by_wall: bool,
@@ -68,7 +68,7 @@ pub struct CpuDbs {
     prev_load: u32,
 }
 
-/// What a policy's sample comes to.
+/// Result of a policy's sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The load, %.
@@ -96,7 +96,7 @@ impl Sample {
 }
 
 impl CpuDbs {
-    /// The governor starts: the first sample computes its load.
+    /// Returns the state at the governor's start, from which the first sample computes its load.
     pub fn start(now: CpuTimes) -> CpuDbs {
         CpuDbs { prev: now, prev_load: 0 }
     }
@@ -170,7 +170,7 @@ pub const fn get_freq_step(freq_step: u32, max: KHz) -> u32 {
     }
 }
 
-/// What `conservative` wants.
+/// Step that `conservative` wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// No more and no less.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Where all deadlines are at the ends of periods it says what the sum of utilisations says. Exact, if jobs come all at once; where
-//! it cannot see the end of the demand in [`MOST`] steps, it does not hold.
+//! it cannot see the end of the demand in `MOST` steps, it does not hold.
 //!
 //! Source: S. Baruah, L. Rosier, R. Howell, Real-Time Systems 2, 1990; F. Zhang, A. Burns, "Schedulability analysis for real-time
 //! systems with EDF scheduling", IEEE Trans. Computers 58(9), 2009 (QPA).

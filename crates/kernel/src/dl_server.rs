@@ -45,7 +45,7 @@ fn lapses_idle(rev: KernelRev) -> bool {
     rev >= KernelRev::V7_2
 }
 
-/// What [`DlEntity::server_timer`] says.
+/// Answer of [`DlEntity::server_timer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerTimer {
     /// Nothing to do, or a new time is in the timer field.

@@ -119,7 +119,7 @@ pub fn em_recalc_costs(rev: KernelRev, states: &mut [EmPerfState], KHz(fmax): KH
 
 /// Capacity from one state of cppc_cpufreq's artificial model to the next.
 const CPPC_EM_CAP_STEP: u64 = 20;
-/// What a class of less efficient CPUs costs more: as much as four CPUs' worth of states.
+/// Cost added for a class of less efficient CPUs: as much as four CPUs' worth of states.
 const CPPC_EM_COST_GAP: u64 = 4 * SCHED_CAPACITY_SCALE / CPPC_EM_CAP_STEP;
 
 /// The states of cppc_cpufreq's artificial model, for CPUs that know no powers: one for each step of 20 of capacity that

@@ -51,7 +51,7 @@ pub enum Growth {
     DelayUs(u64),
 }
 
-/// What a CPU's headroom is made of.
+/// Parts that a CPU's headroom is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Headroom<'a> {
     /// PELT's decay.

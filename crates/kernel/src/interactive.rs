@@ -94,7 +94,7 @@ pub struct Tunables<'a> {
     pub boosted: bool,
 }
 
-/// What a look comes to.
+/// Result of a look at a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Higher, but `above_hispeed_delay` is not over.
@@ -130,7 +130,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// The governor starts: CPUs want what there is. Source: cpufreq_governor_interactive, CPUFREQ_GOV_START.
+    /// Returns the state at the governor's start: CPUs want the present frequency. Source:
+    /// cpufreq_governor_interactive, CPUFREQ_GOV_START.
     pub fn start(now: u64, idle: u64, cur: KHz) -> Cpu {
         let mut cpu = Cpu {
             target_freq: cur,
@@ -145,7 +146,7 @@ impl Cpu {
         cpu
     }
 
-    /// The timer is set: what comes from now on counts. Source: cpufreq_interactive_timer_resched.
+    /// Begins to count anew as the timer is set. Source: cpufreq_interactive_timer_resched.
     pub fn restart(&mut self, now: u64, idle: u64) {
         (self.time_in_idle, self.time_in_idle_timestamp) = (idle, now);
         (self.cputime_speedadj, self.cputime_speedadj_timestamp) = (0, now);
@@ -218,7 +219,8 @@ impl Cpu {
         if hispeed { Look::Hispeed } else { Look::Target }
     }
 
-    /// A boost begins: no less than this. Source: cpufreq_interactive.c:cpufreq_interactive_boost.
+    /// Raises the wish to `hispeed_freq` as a boost begins; returns whether it was lower. Source:
+    /// cpufreq_interactive.c:cpufreq_interactive_boost.
     pub fn boost(&mut self, now: u64, hispeed_freq: KHz) -> bool {
         let raised = self.target_freq < hispeed_freq;
         if raised {

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 const NICE_WIDTH: usize = 40;
 /// A slice with less left than this, in 1024 ns, is as good as used up (`RESCHED_US`).
 const RESCHED_US: i64 = 100;
-/// What the key of an idle task has in front.
+/// Upper bits of the key of an idle task.
 const IDLE_KEY: u64 = 0xF000_0000_0000_0000;
 
 /// `prio_ratios`: how long each nice value's deadline is, of 128.
@@ -48,7 +48,7 @@ pub struct Tunables {
     pub yield_type: YieldType,
 }
 
-/// What `sched_yield` does.
+/// Effect of `sched_yield`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YieldType {
     /// 0: nothing.
@@ -79,7 +79,7 @@ impl Tunables {
     }
 }
 
-/// What a task has of it.
+/// State of a task in MuQSS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entity {
     /// The rest of the task's slice, in 1024 ns; below 0: it ran longer.
@@ -108,8 +108,8 @@ impl Entity {
         self.deadline = niffies.wrapping_add(tunables.prio_deadline_diff(nice));
     }
 
-    /// The task leaves the CPU. SCHED_BATCH gets a new slice, and with it a later deadline, each time.
-    /// Source: `check_deadline`.
+    /// Gives a task that leaves the CPU with its slice used up a new slice, and with it a later
+    /// deadline; SCHED_BATCH gets these each time. Source: `check_deadline`.
     pub fn check_deadline(
         &mut self,
         tunables: &Tunables,
@@ -122,8 +122,8 @@ impl Entity {
         }
     }
 
-    /// A child is created: the two share what is left of the slice, and the deadline. Source:
-    /// `wake_up_new_task`, where there is enough left.
+    /// Splits with a new child what is left of the slice; both keep the deadline. `None`: too
+    /// little is left. Source: `wake_up_new_task`, where there is enough left.
     pub fn fork(&mut self) -> Option<Entity> {
         self.time_slice /= 2;
         (!self.is_expired()).then_some(Entity { node: None, ..*self })

@@ -1,4 +1,4 @@
-//! From a wanted frequency to one that the hardware has.
+//! Choice of a frequency that the hardware has for a wanted one.
 //!
 //! ```text
 //!  target = clamp(wanted, min, max)

@@ -38,7 +38,8 @@ const SLACK: u64 = 1000;
 /// Period of the part of the classes below, if no other is given.
 const BELOW_PERIOD: Span = Span(20_000_000);
 
-/// What a task asks for: `runtime` in each `period`, in time of a CPU of capacity 1024 at its top frequency.
+/// Request of a task: `runtime` in each `period`, in time of a CPU of capacity 1024 at its top
+/// frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// C.
@@ -136,7 +137,7 @@ pub enum Turn {
     Below,
 }
 
-/// What the CPU did, and how much of it.
+/// Activity of the CPU, and its amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gave {
     /// The CPU ran for `ran` ns in this turn, and did what a CPU of full speed does in `done`.
@@ -218,7 +219,7 @@ impl Overcommit {
         self.real += real;
         if self.total == 0 {
             (self.clock, self.rest) = (self.real, 0);
-            // Those below may lag still: they count only beside tasks that do.
+            // The classes below may lag still; their lag counts only beside tasks of this class.
             self.let_go();
             return;
         }
@@ -249,7 +250,7 @@ impl Overcommit {
         }
     }
 
-    /// A task of the class wants to run, new here or not; with what it asks for now.
+    /// Notes that a task of the class wants to run, new here or not, with what it asks for now.
     pub fn wake(&mut self, task: TaskId, ask: Ask) {
         let clock = self.clock;
         if self.get(task).is_none() {

@@ -225,7 +225,7 @@ pub struct SchedAvg {
     pub util_avg: Util,
 }
 
-/// What an update goes by.
+/// Parameters of an update.
 #[derive(Clone, Copy)]
 pub struct Pelt<'a> {
     /// Decay of time that is past.
@@ -287,7 +287,7 @@ pub(crate) fn age_sums(
     (periods, contrib)
 }
 
-/// An entity has run for `delta` units: only util is kept (`accumulate_sum(delta, sa, 1, 0, 1)`).
+/// Adds `delta` units of running to the util signal only (`accumulate_sum(delta, sa, 1, 0, 1)`).
 pub(crate) fn accumulate_running(decay: &Decay, sa: &mut SchedAvg, delta: u64) {
     let (_, contrib) = age_sums(decay, sa, delta, true);
     sa.util_sum = sa.util_sum.wrapping_add(contrib << 10);

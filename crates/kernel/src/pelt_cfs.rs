@@ -25,7 +25,7 @@ use crate::units::{Capacity, ClockPelt, Instant, Util, Weight};
 pub struct CfsRqAvg {
     /// The sums and averages of all attached entities.
     pub avg: SchedAvg,
-    /// What left without the lock and is still in the sums.
+    /// Averages that left without the lock and are still in the sums.
     pub removed: Removed,
     /// Something joined or left: the group entity above must follow.
     pub propagate: bool,
@@ -193,8 +193,8 @@ pub fn post_init_entity_util_avg(
     sa.runnable_avg = sa.util_avg;
 }
 
-/// An entity joins a runqueue that is up to date: its sums are rebuilt from its averages at the
-/// runqueue's position in the period, and added. Source: fair.c:attach_entity_load_avg.
+/// Attaches an entity to a runqueue that is up to date: rebuilds its sums from its averages at the
+/// runqueue's position in the period, and adds them. Source: fair.c:attach_entity_load_avg.
 pub fn attach_entity_load_avg(
     rev: KernelRev,
     decay: &Decay,
@@ -220,7 +220,8 @@ pub fn attach_entity_load_avg(
     cfs.add_tg_cfs_propagate(se.load_sum as i64);
 }
 
-/// An entity leaves a runqueue; both are up to date. Source: fair.c:detach_entity_load_avg.
+/// Takes an entity's averages off its runqueue; both are up to date. Source:
+/// fair.c:detach_entity_load_avg.
 pub fn detach_entity_load_avg(
     rev: KernelRev,
     decay: &Decay,
@@ -242,8 +243,8 @@ pub fn sync_entity_load_avg(decay: &Decay, cfs: &CfsRqAvg, se: &mut SchedAvg, we
     update_load_avg_blocked_se(decay, cfs.avg.last_update_time, se, weight);
 }
 
-/// A blocked entity leaves a runqueue whose lock is not held (migration at wakeup, exit): it is
-/// aged, and taken off at the next [`update_cfs_rq_load_avg`].
+/// Ages a blocked entity that leaves a runqueue whose lock is not held (migration at wakeup, exit),
+/// and notes it to be taken off at the next [`update_cfs_rq_load_avg`].
 ///
 /// The caller then sets `last_update_time` to 0 when the entity migrates.
 /// Source: fair.c:remove_entity_load_avg.
@@ -325,8 +326,8 @@ fn take_off_removed(rev: KernelRev, decay: &Decay, cfs: &mut CfsRqAvg) {
     cfs.add_tg_cfs_propagate(sum(runnable) >> 10);
 }
 
-/// A queued or blocked entity's weight changes from `old` to `new`: its load is exchanged in the
-/// runqueue. Source: fair.c:reweight_entity (the PELT part).
+/// Exchanges a queued or blocked entity's load in the runqueue as its weight changes from `old` to
+/// `new`. Source: fair.c:reweight_entity (the PELT part).
 pub fn reweight_entity_load_avg(
     rev: KernelRev,
     decay: &Decay,
@@ -364,7 +365,7 @@ pub fn propagate_entity_load_avg(
     true
 }
 
-/// The group entity takes over its runqueue's util. Source: fair.c:update_tg_cfs_util.
+/// Copies a group's runqueue's util to the group's entity. Source: fair.c:update_tg_cfs_util.
 fn update_tg_cfs_util(
     rev: KernelRev,
     decay: &Decay,
@@ -384,7 +385,8 @@ fn update_tg_cfs_util(
     update_sa_util(rev, decay, &mut cfs.avg, delta_avg, delta_sum);
 }
 
-/// The group entity takes over its runqueue's runnable. Source: fair.c:update_tg_cfs_runnable.
+/// Copies a group's runqueue's runnable to the group's entity. Source:
+/// fair.c:update_tg_cfs_runnable.
 fn update_tg_cfs_runnable(
     rev: KernelRev,
     decay: &Decay,

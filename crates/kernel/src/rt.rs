@@ -26,7 +26,8 @@ use alloc::vec::Vec;
 /// counts the other way).
 pub type RtPriority = u8;
 
-/// What real-time and deadline tasks may have of each CPU (`sched_rt_period_us`, `sched_rt_runtime_us`).
+/// Share of each CPU that real-time and deadline tasks may have (`sched_rt_period_us`,
+/// `sched_rt_runtime_us`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtBandwidth {
     /// Period after which the runtime comes back.
@@ -153,8 +154,8 @@ impl RtThrottle {
         self.throttled = true;
         true
     }
-    /// A period is over; true: RT tasks may run again.
-    /// Source: Linux 6.1 rt.c:do_sched_rt_period_timer.
+    /// Takes a period's runtime off the time used; returns whether throttled RT tasks may run
+    /// again. Source: Linux 6.1 rt.c:do_sched_rt_period_timer.
     pub fn period_over(&mut self, limit: RtBandwidth) -> bool {
         let Some(runtime) = limit.runtime else { return false };
         self.time = self.time.saturating_sub(runtime.0);

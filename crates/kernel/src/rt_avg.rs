@@ -1,4 +1,5 @@
-//! What classes above the fair one took of a CPU, as kernels before 4.19 kept it.
+//! Average of the time that classes above the fair one took of a CPU, as kernels before 4.19 kept
+//! it.
 //!
 //! ```text
 //!  rt_avg      += time of RT and deadline tasks and of interrupts · frequency scale

@@ -107,7 +107,7 @@ impl Knobs {
     }
 }
 
-/// What load balancing has last seen of an LLC (`sched_domain_shared`).
+/// State of an LLC as load balancing has last seen it (`sched_domain_shared`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LlcStats {
     /// The util of its CPUs.
@@ -116,7 +116,7 @@ pub struct LlcStats {
     pub capacity: u64,
 }
 
-/// What a process's preference says of a move (`enum llc_mig`).
+/// Verdict of a process's preference on a move (`enum llc_mig`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlcMig {
     /// The move goes against the preference, and is not to happen.
@@ -166,7 +166,7 @@ impl CpuEpoch {
         process.runtime = shr(process.runtime, n);
     }
 
-    /// A task of the process has run for `delta` ns.
+    /// Adds `delta` ns that a task of the process has run.
     pub fn account(&mut self, process: &mut CacheTime, delta: u64) {
         process.runtime += delta;
         self.runtime += delta;

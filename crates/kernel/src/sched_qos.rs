@@ -72,7 +72,7 @@ impl SchedQos {
         SchedQos { rampup_multiplier: default_rampup_multiplier, user_defined: false }
     }
 
-    /// The task gives a hint. Errors: as [`SchedQosHint::validate`]; nothing changes then.
+    /// Takes a hint of the task. Errors: as [`SchedQosHint::validate`]; nothing changes then.
     /// Source: RFC 00/16, patch 11, __setscheduler_sched_qos.
     pub const fn set(&mut self, hint: SchedQosHint) -> Result<(), QosError> {
         match hint.validate() {
@@ -85,8 +85,8 @@ impl SchedQos {
         }
     }
 
-    /// The system's default changes: tasks that never said anything follow.
-    /// Source: RFC 00/16, patch 11, sched_qos_sync_sysctl.
+    /// Sets the system's default for a task that never gave a hint. Source: RFC 00/16, patch 11,
+    /// sched_qos_sync_sysctl.
     pub const fn sync_sysctl(&mut self, default_rampup_multiplier: u32) {
         if !self.user_defined {
             self.rampup_multiplier = default_rampup_multiplier;

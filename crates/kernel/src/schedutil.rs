@@ -40,7 +40,7 @@ pub fn perf_within(wanted: Util, min: Util, max: Util) -> Util {
     wanted.min(max).max(min)
 }
 
-/// What the reference frequency is chosen from.
+/// Frequencies from which the reference frequency is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreqRef {
     /// `arch_scale_freq_ref()`: where capacity is defined; 0 = the platform does not say.

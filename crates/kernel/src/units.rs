@@ -23,7 +23,7 @@ pub const SCHED_CAPACITY_SCALE: u64 = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Util(pub u64);
 
-/// What a CPU can deliver, 1024 = the biggest CPU at its highest frequency.
+/// Computing power that a CPU can deliver, 1024 = the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Capacity(pub u64);
 

@@ -105,7 +105,7 @@ pub fn util_est_update(
     UtilEst(lowered | UTIL_AVG_UNCHANGED)
 }
 
-/// What [`util_est_update_running`] asks about a task.
+/// Facts that [`util_est_update_running`] asks about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
     /// Running time at the last accounting (`se.delta_exec`), in ns.
@@ -136,7 +136,7 @@ pub fn util_est_update_running(decay: &Decay, est: UtilEst, task: &Running) -> U
 /// Source: RFC 00/16, patch 15.
 pub const UTIL_EST_OFF: UtilEst = UtilEst(UTIL_AVG_UNCHANGED);
 
-/// The early return on capacity is in 6.12 and gone in 7.2.
+/// Whether the estimate's update returns early on capacity, as in 6.12 and no longer in 7.2.
 ///
 /// `DEVIATES(util-est-capacity)`: which release between 6.12 and 7.2 dropped the early return on
 /// capacity is not known here; those in between are taken to have it.

@@ -49,7 +49,8 @@ impl WaitingAvg {
         behind && self.update(decay, se.last_update_time, false)
     }
 
-    /// The task joins a runqueue: it goes on at the place in the period that `se` has taken there.
+    /// Sets the average to the place in the period that `se` has taken in the runqueue which the
+    /// task joins.
     pub fn attach(&mut self, decay: &Decay, se: &SchedAvg) {
         let avg = &mut self.avg;
         (avg.last_update_time, avg.period_contrib) = (se.last_update_time, se.period_contrib);

@@ -26,14 +26,14 @@ use risetime_sim::{NOISE, Simulator, bounds};
 use risetime_trace::{Backend, RunError};
 use std::sync::Arc;
 
-/// What a plan is asked for.
+/// Request for a plan.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The kernel: `NAME[+key=value…]`.
     pub policy: String,
     /// Settings beside it.
     pub set: Vec<(String, Value)>,
-    /// What runs the tasks that are to be guaranteed, the preferred one first.
+    /// Schedulers that may run the tasks to be guaranteed, the preferred one first.
     pub schedulers: Vec<Scheduler>,
     /// Choice among the CPUs on which a task fits.
     pub fit: Fit,

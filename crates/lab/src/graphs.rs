@@ -42,7 +42,7 @@ pub struct Graphs {
     pub within: Duration,
 }
 
-/// What a solver says of some programs.
+/// Answer of a solver on some programs.
 pub struct Answer {
     /// The best deployment, and of which program it is.
     pub found: Option<(usize, Found)>,
@@ -62,9 +62,9 @@ pub struct Optimised {
     pub ended: Ended,
     /// Linear programs that it took.
     pub programs: Option<Rounds>,
-    /// What became of it.
+    /// Outcome of the deployment as it runs.
     pub ran: Option<Ran>,
-    /// What became of those with smaller budgets, by their factor in %.
+    /// Outcomes of those with smaller budgets, by their factor in %.
     pub before: Vec<(u64, Ran)>,
 }
 

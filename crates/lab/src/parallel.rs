@@ -20,7 +20,8 @@ pub(crate) fn parallel<T: Send, E: Send>(
 ) -> Result<Vec<T>, E> {
     let (send, receive) = mpsc::channel();
     let next = AtomicUsize::new(0);
-    // Those before the first error all run: which error is the first hangs on no thread's speed.
+    // The calls before the first error all run: which error is the first depends on no thread's
+    // speed.
     let end = AtomicUsize::new(n);
     let mut done: Vec<(usize, Result<T, E>)> = std::thread::scope(|scope| {
         for _ in 0..cores().min(n) {

@@ -1,4 +1,4 @@
-//! What a person asked for, and the experiments that answer it.
+//! Request of a person, and the experiments that answer it.
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;

@@ -248,7 +248,7 @@ fn call(variant: &str, workload: &str, first: &str, machine: &str, forgotten: &s
     )
 }
 
-/// The same with keys of its own.
+/// Returns the experiment of a variant of a call, with keys of its own.
 fn changed(
     variant: &str,
     workload: &str,

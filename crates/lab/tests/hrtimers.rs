@@ -154,7 +154,8 @@ fn at_a_fixed_frequency_they_take_more_energy() {
     }
 }
 
-/// The same, changed after a second: either way, and to low resolution without the tick being stopped.
+/// A change after a second acts like a setting from the start: either way, and to low resolution
+/// without the tick being stopped.
 #[test]
 fn a_change_at_run_time_has_to_stop_the_tick() {
     const CHANGES: [(&str, &[(&str, &str)]); 5] = [

@@ -41,7 +41,8 @@ fn of_cause(e: &Explanation, name: &str) -> (f64, f64) {
     (cause.ms / e.about.ms(), cause.gain_ms / e.about.ms())
 }
 
-/// Who caps, the state that says so, and the cause that takes it away, each at the same frequency.
+/// The caps: the settings of each, the state that says so, and the cause that takes it away, each
+/// at the same frequency.
 const CAPS: [(&[&str], &str, &str); 6] = [
     (
         &[

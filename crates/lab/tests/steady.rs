@@ -56,7 +56,7 @@ fn what_is_steady_by_both_keeps_the_promise_over_16_dequeues() {
     }
 }
 
-/// It does not say so in its own words, nor of all tasks whose util_avg stays.
+/// Neither patch 9's own decision nor a util_avg that stays is enough: each alone fails somewhere.
 #[test]
 fn its_own_words_are_not_enough() {
     for platform in ["m1", "laptop4"] {

@@ -46,7 +46,8 @@ const MAX_NODES: usize = 400;
 const MAX_DEVICES: usize = 32;
 /// The longest time in a file: about 4 s, the longest period of SCHED_DEADLINE (`sched_deadline_period_max_us`).
 const MAX_US: u64 = 1 << 22;
-/// What a request takes of a CPU unless the file says so, in µs: some system calls and switches, an estimate.
+/// Time that a request takes of a CPU unless the file says so, in µs: some system calls and
+/// switches, an estimate.
 const HELPER_US: u64 = 100;
 /// 1 kW: anything above is a unit mistaken.
 const MAX_MW: u64 = 1_000_000;
@@ -72,7 +73,8 @@ pub struct Device {
     pub name: String,
     /// Taken all the time, where some node is on it.
     pub idle: MicroWatts,
-    /// What a request takes of a CPU of capacity 1024 at its highest frequency, at most, in µs.
+    /// Time that a request takes of a CPU of capacity 1024 at its highest frequency, at most, in
+    /// µs.
     pub helper_us: u64,
     /// Time that it takes to load a function at most, where the device has more than one, in µs.
     /// Devices are loaded one after the other.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Experiment {
     /// The machine.
     pub platform: Arc<Platform>,
-    /// What runs on it.
+    /// Workload that runs on the platform.
     pub workload: Arc<Workload>,
     /// Policy: how the system decides.
     pub policy: Policy,

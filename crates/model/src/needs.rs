@@ -1,4 +1,4 @@
-//! What real-time tasks need: a file of theirs, for `risetime deploy`.
+//! Needs of real-time tasks: a file of theirs, for `risetime deploy`.
 //!
 //! ```toml
 //! schema = 1
@@ -48,7 +48,7 @@ pub struct Needs {
     pub tasks: Vec<Need>,
 }
 
-/// What a task needs.
+/// Need of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Name of the task.

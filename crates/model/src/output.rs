@@ -67,7 +67,7 @@ pub fn ending() -> Arc<AtomicBool> {
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        // Who is being ended waits here for ever, and says nothing more.
+        // A process that is being ended waits here for ever, and says nothing more.
         while ENDING.get().is_some_and(|ending| ending.load(Ordering::SeqCst)) {
             std::thread::park();
         }
@@ -129,7 +129,8 @@ impl Scratch {
         remove_leftovers(base, &prefix, "");
         let make = |path: &Path| {
             DirBuilder::new().mode(0o700).create(path)?;
-            // Who looks for leftovers may have found it first: then another name is tried.
+            // Another process, looking for leftovers, may have found the directory first: then
+            // another name is tried.
             File::open(path).map_err(|e| match e.kind() {
                 io::ErrorKind::NotFound => io::Error::from(io::ErrorKind::AlreadyExists),
                 _ => e,
@@ -184,7 +185,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // One that was renamed is no longer there.
+        // A directory that was renamed is no longer there.
         remove(&self.path);
     }
 }

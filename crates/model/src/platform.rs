@@ -39,7 +39,7 @@ pub const HZ: (u32, u32) = (24, 10_000);
 /// domain, every domain with at least one OPP, capacities 1..=1024.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Platform {
-    /// What `--platform` calls it.
+    /// Name for `--platform`.
     pub name: String,
     /// One line for a reader.
     pub about: String,
@@ -89,7 +89,7 @@ pub struct Domain {
 /// does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// What a workload's `kind` calls it.
+    /// Name in a workload's `kind`.
     pub kind: String,
     /// Work per time at each OPP, in millionths of what the fastest CPU of the machine does of it.
     pub speed_ppm: Vec<u64>,
@@ -109,7 +109,7 @@ pub struct Opp {
     /// True for an OPP that is there only while `boost` is on (`turbo-mode` of a device tree,
     /// `CPUFREQ_BOOST_FREQ`).
     pub turbo: bool,
-    /// What a CPU is good for here, of 1024, where that is not in proportion to the frequency.
+    /// Capacity of a CPU at this OPP, of 1024, where it is not in proportion to the frequency.
     pub capacity: Option<Capacity>,
 }
 

@@ -1,4 +1,4 @@
-//! How the system decides: a kernel generation, its governor and its tunables.
+//! Policies, by which a system decides: a kernel generation, its governor and its tunables.
 //!
 //! ```text
 //! linux-6.8                       a preset, or a file

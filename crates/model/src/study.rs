@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// A document's numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// What `risetime reproduce` calls it.
+    /// Name for `risetime reproduce`.
     pub name: String,
     /// One line for a reader.
     pub about: String,

@@ -48,7 +48,7 @@ pub struct RtTask {
     pub deadline: Span,
     /// Time at which the first job comes.
     pub offset: Span,
-    /// What each job does.
+    /// Code of each job.
     pub code: Vec<Step>,
     /// The task's server; `None`: one of what the task needs, in each period.
     pub server: Option<Server>,
@@ -84,7 +84,7 @@ pub enum Step {
     Give(usize),
 }
 
-/// What tasks share.
+/// Object that tasks share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// Name of the resource.
@@ -188,7 +188,7 @@ impl TaskSet {
                 t.at.clone()
             },
             what: What::Job {
-                // Who only waits and gives takes a little, too.
+                // A task that only waits and gives takes a little time, too.
                 runtime: t.work().max(LEAST),
                 period: t.period,
                 deadline: t.deadline.min(t.period),

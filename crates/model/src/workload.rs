@@ -1,4 +1,4 @@
-//! What the tasks do: rt-app's model, parsed and checked.
+//! Workloads, the actions of tasks: rt-app's model, parsed and checked.
 //!
 //! The file form is rt-app's JSON, strict about meaning and lenient about syntax:
 //!
@@ -70,11 +70,11 @@ pub const MAX_TASKS: usize = 10_000;
 /// unrolled).
 pub const MAX_EVENTS: usize = 1_000_000;
 
-/// What `mem` and `iorun` write in a µs, in bytes: 4 GB/s, an estimate of what one core writes
-/// to memory.
+/// Bytes that `mem` and `iorun` write in a µs: 4 GB/s, an estimate of what one core writes to
+/// memory.
 pub const BYTES_PER_US: u64 = 4000;
 
-/// What a system call of `iorun` takes, in ns: an estimate.
+/// Time that a system call of `iorun` takes, in ns: an estimate.
 pub const WRITE_CALL_NS: u64 = 300;
 
 /// A set of tasks, validated: at least one task and at most [`MAX_TASKS`], at most
@@ -91,7 +91,7 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// The tasks that [`Event::Fork`] makes copies of, by its number.
     pub forked: Vec<TaskSpec>,
-    /// What the tasks share.
+    /// Objects that the tasks share.
     pub objects: Objects,
     /// The task groups, by path: each behind the one above it. Empty: all tasks are in the root.
     pub groups: Vec<TaskGroup>,
@@ -187,8 +187,8 @@ pub type TaskSpec = risetime_job::Task<Attr>;
 /// A named run of events.
 pub type Phase = risetime_job::Phase<Attr>;
 
-/// What `phases` may change as well as the task: attributes a phase leaves out stay as they
-/// were, but for its CPUs, which are its task's again (rt-app's rules).
+/// Attributes that `phases` may change as well as the task: those that a phase leaves out stay as
+/// they were, but for its CPUs, which are its task's again (rt-app's rules).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// CPU affinity, ascending; `None`: at creation all CPUs, in a phase the task's own. Once

@@ -301,7 +301,7 @@ fn apply(text: &str, change: &Change) -> String {
     }
 }
 
-/// Where one of the numbers stands.
+/// Finds one of the numbers; returns where it stands.
 fn number(chars: &[char], which: &Index) -> Option<(usize, usize)> {
     let digit = |i: &usize| chars[*i].is_ascii_digit();
     let starts: Vec<usize> =

@@ -519,7 +519,8 @@ fn every_key_is_in_the_page_about_workloads() {
     }
 }
 
-/// Those that wait for each other by a name that is not the same are told of, at their place; those that meet are not.
+/// Tasks that wait for each other by a name that is not the same are told of, at their place; tasks
+/// that meet are not.
 #[test]
 fn names_that_do_not_meet_are_doubtful() {
     let doubts = |tasks: &str| -> Vec<String> {

@@ -185,7 +185,7 @@ fn catalogue() -> Catalogue {
 
 /// All that a report of runs has.
 const FULL: text::View<'static> = text::View { about: "", task: None, full: true, why: &[] };
-/// Its first screen.
+/// View of a page's first screen.
 const SCREEN: text::View<'static> = text::View {
     about: "What it is, in a line that a person wrote.",
     task: None,

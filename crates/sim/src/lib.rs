@@ -58,7 +58,7 @@ pub struct Replay {
     /// Leaving an idle state takes no time, as on a virtual SoC; its latency still counts where
     /// CPUs are compared by it.
     pub free_idle_exit: bool,
-    /// What a frequency change costs the sugov kthread there; `None`: what the settings say.
+    /// Cost of a frequency change for the sugov kthread there; `None`: what the settings say.
     pub kthread: Option<replay::Kthread>,
     /// One mechanism is broken on purpose.
     pub mutant: Option<mutant::Mutant>,

@@ -44,7 +44,7 @@ fn one_cpu() -> Platform {
     platform
 }
 
-/// When the frequency changed, and to how many GHz.
+/// Returns when the frequency changed, and to how many GHz.
 fn freqs(trace: &Memory) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
     for (at, event) in trace.events() {
@@ -290,7 +290,7 @@ impl Tracker for Windows {
     }
 }
 
-/// It never sees anybody do anything.
+/// Tracker that never sees any task do anything.
 struct Blind;
 
 impl Tracker for Blind {

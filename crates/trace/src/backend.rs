@@ -1,11 +1,11 @@
-//! Who makes traces.
+//! Backends, which make traces.
 
 use crate::{Outcome, RunError, TraceSink};
 use risetime_model::Experiment;
 
-/// Something that can carry out an experiment: simulator, virtual machine, this host.
+/// Backend, which can carry out an experiment: simulator, virtual machine, this host.
 pub trait Backend: Sync {
-    /// Returns which kind it is.
+    /// Returns the kind of the backend.
     fn kind(&self) -> BackendKind;
     /// Runs `experiment` and pushes its trace into `sink`.
     ///

@@ -1,4 +1,4 @@
-//! What a CPU does, as its events tell: runs something, or idles.
+//! Activity of a CPU, as its events tell: runs something, or idles.
 
 use crate::Event;
 use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId};
@@ -6,7 +6,8 @@ use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use std::sync::Arc;
 
-/// What a CPU does. One that idles in no state that was told is in the shallowest; one that handles an interrupt is busy.
+/// Activity of a CPU. One that idles in no state that was told is in the shallowest; one that
+/// handles an interrupt is busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuUse {
     current: Option<TaskId>,
@@ -30,7 +31,7 @@ impl CpuUse {
     pub fn idle(&mut self, state: Option<u32>) {
         self.state = state;
     }
-    /// A handler begins or is done ([`Event::Irq`](crate::Event)).
+    /// Notes that a handler begins (`enters`) or is done ([`Event::Irq`](crate::Event)).
     pub fn irq(&mut self, enters: bool) {
         self.in_irq = enters;
     }
@@ -68,8 +69,8 @@ impl CpuUse {
     }
 }
 
-/// What each CPU of a platform takes, event by event; where that is unknown, nothing. As long as nothing is told every CPU
-/// idles, and every domain is at its lowest OPP.
+/// Power that each CPU of a platform takes, event by event; where that is unknown, nothing. As long
+/// as nothing is told every CPU idles, and every domain is at its lowest OPP.
 pub struct CpuPowers {
     platform: Arc<Platform>,
     cpus: Vec<CpuPower>,

@@ -115,7 +115,7 @@ events! {
         /// to an OPP) and frequency limits, of 1024: s_max. May be renewed by `MaxSpeed`.
         max_speed: Util,
     },
-    /// What the task may get at most has changed (affinity, clamp or limit).
+    /// The highest speed that the task may get has changed (affinity, clamp or limit).
     'm' MaxSpeed: Figures {
         /// The task.
         task: TaskId,
@@ -337,8 +337,8 @@ events! {
         /// Whether it begins.
         enters: bool,
     },
-    /// What `cpu` runs is another kind of work from now on than that with which a task comes to a CPU, which is the plain one;
-    /// no kernel tells.
+    /// The work that `cpu` runs is of another kind from now on than that with which a task comes to
+    /// a CPU, which is the plain one; no kernel tells.
     'K' Work: Figures {
         /// The CPU.
         cpu: CpuId,
@@ -459,7 +459,7 @@ events! {
         /// Whether it is used up.
         on: bool,
     },
-    /// What a group's quota came to, at the run's end (`cpu.stat`).
+    /// Outcome of a group's quota, at the run's end (`cpu.stat`).
     'b' Quota: Figures {
         /// The group, by its place in the workload.
         group: GroupId,
@@ -513,7 +513,7 @@ events! {
         /// The state that the governor decides from, and what comes of it.
         look: FreqLook,
     },
-    /// What a deadline task has left, when it begins or ends to run (`p->dl`).
+    /// Runtime that a deadline task has left, when it begins or ends to run (`p->dl`).
     'd' Deadline: All {
         /// The task.
         task: TaskId,

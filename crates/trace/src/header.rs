@@ -65,12 +65,12 @@ pub struct MachineInfo {
     pub settings: Settings,
 }
 
-/// Where the description of a machine comes from.
+/// Source of the description of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
-    /// From a platform file: speeds and powers are those that it states.
+    /// A platform file: speeds and powers are those that it states.
     Described,
-    /// From the trace itself: CPUs, domains and frequencies are those that were seen, each OPP's speed is taken to be its
+    /// The trace itself: CPUs, domains and frequencies are those that were seen, each OPP's speed is taken to be its
     /// frequency's share of the highest one, CPUs are taken to be equal, and powers are not known.
     Seen,
 }
@@ -166,7 +166,8 @@ pub struct BalanceMemory {
     pub domains: Vec<(i64, u64)>,
 }
 
-/// What the idle governor of a CPU knew when the CPU last fell asleep before the first task's creation.
+/// Memory of the idle governor of a CPU when the CPU last fell asleep before the first task's
+/// creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleMemory {
     /// The CPU.
@@ -183,7 +184,7 @@ pub struct IdleMemory {
     pub rq: Option<RqMemory>,
 }
 
-/// What new tasks, real-time and deadline ones will go by on a CPU.
+/// State that new tasks, real-time and deadline ones will go by on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RqMemory {
     /// `distribute_cpu_mask_prev`: where its last search for any of several CPUs ended.

@@ -75,7 +75,7 @@ impl Job {
     }
 }
 
-/// What became of a job.
+/// Fate of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The last task of the chain has come to where it ends.
@@ -100,7 +100,7 @@ pub struct Over {
     pub n: u64,
     /// Each of them is released, and due, this long after the one before.
     pub period: Span,
-    /// What became of them.
+    /// Fate of the jobs.
     pub fate: Fate,
     /// Time at which the jobs were over.
     pub at: Instant,
@@ -242,7 +242,7 @@ impl Chains {
         }
     }
 
-    /// The run is over at `end`, and with it all jobs.
+    /// Ends all jobs with the run, at `end`.
     pub fn cut_off(&mut self, end: Instant, tell: &mut impl FnMut(&Over)) {
         self.streams.iter_mut().for_each(|s| s.cut_off(end.0, tell));
     }
@@ -254,7 +254,7 @@ impl Stream {
             JobMark::Begins { release, period, .. } if stage == 0 => {
                 self.period = period.map(|p| p.0).or(self.period);
                 let (put_off, release) = (release.is_none(), release.unwrap_or(Instant(now)));
-                // One that has gone on is behind.
+                // A job that has gone on is behind this stage.
                 let known = self.stages[0].current.filter(|_| !self.stages[0].gave);
                 let job = known.unwrap_or_else(|| Job::new(self.number(), release, None));
                 let due = self.deadline.or(period.map(|p| p.0)).map(|d| Instant(release.0 + d));
@@ -306,7 +306,8 @@ impl Stream {
         }
     }
 
-    /// The task of this stage has taken `total` longer by now. What it does beside a job that has gone on does not hold that up.
+    /// Notes that the task of this stage has taken `total` longer by now. What it does beside a job
+    /// that has gone on does not hold that up.
     fn took_longer(&mut self, stage: usize, total: u128) {
         let own = &mut self.stages[stage];
         let more = total - std::mem::replace(&mut own.longer, total);
@@ -314,7 +315,8 @@ impl Stream {
         job.into_iter().for_each(|job| job.longer += more);
     }
 
-    /// The task of this stage has taken `total` by now. The job at which it works may have gone on already.
+    /// Notes that the task of this stage has taken `total` by now. The job at which it works may
+    /// have gone on already.
     fn took(&mut self, stage: usize, total: u128) {
         let more = total - std::mem::replace(&mut self.stages[stage].taken, total);
         let (own, behind) = self.stages.split_at_mut(stage + 1);

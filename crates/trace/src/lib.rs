@@ -42,7 +42,7 @@ pub struct Outcome {
     pub end: Instant,
     /// Number of events that were pushed.
     pub events: u64,
-    /// What a reader should know about this run: settings without effect, approximations.
+    /// Notes for the reader of this run: settings without effect, approximations.
     pub notes: Vec<String>,
     /// Interrupts of the CPUs' timers, ticks among them; `None`: nobody counted them.
     pub timer_interrupts: Option<u64>,

@@ -1,4 +1,4 @@
-//! What events are made of: choices of a kernel with all that they were made from, and words of their own.
+//! Parts of events: choices of a kernel with all that they were made from, and words of their own.
 
 use risetime_kernel::units::{KHz, Span, Util};
 
@@ -51,7 +51,7 @@ pub struct FreqLook {
     /// True if the governor decides whatever the rate limit says (`limits_changed`,
     /// `need_freq_update`).
     pub forced: bool,
-    /// What the last decision guaranteed the CPU (`bw_min`; before 6.8 `bw_dl`).
+    /// Util that the last decision guaranteed the CPU (`bw_min`; before 6.8 `bw_dl`).
     pub bw_min: Util,
     /// The CPU has not been idle since the last look (`saved_idle_calls`).
     pub busy: bool,
@@ -92,7 +92,7 @@ impl Limit {
         [Limit::Hardware, Limit::Heat, Limit::Firmware, Limit::Budget, Limit::User];
 }
 
-/// What a CPU does for which tasks are looked for (`enum cpu_idle_type`).
+/// Occasion on which a CPU looks for tasks (`enum cpu_idle_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleType {
     /// The CPU runs something.
@@ -136,7 +136,7 @@ pub struct MenuSelect {
     pub stop_tick: Option<bool>,
 }
 
-/// What a group's quota came to in a run (`struct cfs_bandwidth`).
+/// Outcome of a group's quota in a run (`struct cfs_bandwidth`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaStat {
     /// Periods that ended while the group used its quota (`nr_periods`).

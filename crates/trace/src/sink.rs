@@ -9,7 +9,7 @@ pub trait TraceSink {
     fn header(&mut self, header: &Header);
     /// Takes in one event. Times never go back.
     fn event(&mut self, at: Instant, event: &Event);
-    /// The run is over.
+    /// Receives the end of the run.
     fn end(&mut self, at: Instant);
     /// The events that are worth making: others may come or not. The same from header to end.
     fn listens(&self) -> Hears {
@@ -17,7 +17,7 @@ pub trait TraceSink {
     }
 }
 
-/// What a sink takes in.
+/// Kinds of events that a sink takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hears {
     /// No events.

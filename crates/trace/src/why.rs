@@ -1,4 +1,4 @@
-//! Why a decision was taken: one table of reasons.
+//! Reasons for which a decision was taken, in one table.
 
 /// Makes [`Why`]. A row: its number in a recording, which is no other's and never changes; its name; the word of JSON and CSV;
 /// what a report says of a migration that happened for it.

@@ -40,7 +40,7 @@ const NOT_RUNNING: i64 = 0xff;
 /// `cpu_idle`: the CPU has left idle.
 const IDLE_EXIT: i64 = 0xffff_ffff;
 
-/// What a trace is told besides its events.
+/// Facts that a trace is told besides its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Collected {
     /// The end of the run.

@@ -333,7 +333,7 @@ impl Decisions {
         Decisions { rev, looks, early: BTreeMap::new(), choosing: BTreeMap::new() }
     }
 
-    /// The task has become known.
+    /// Takes in a task that has become known; returns its place, if that was told before.
     pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event> {
         self.early.remove(&pid).map(|place| Event::Entity { task, place })
     }

@@ -51,7 +51,8 @@ const SETUP: &str = "risetime vm setup";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache(PathBuf);
 
-/// What an Image tells of how it was built; `None`: it does not say (it is compressed, say).
+/// Description that an Image has of how it was built; `None`: it does not say (it is compressed,
+/// say).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     /// Preemption as the banner says it: `PREEMPT`, `PREEMPT_DYNAMIC`, …; empty: nothing.
@@ -492,8 +493,8 @@ fn what_else(bytes: &[u8], packed: bool) -> &'static str {
     }
 }
 
-/// What no run can do without: a text that an Image has where the option is built in, the option, and the module
-/// that may stand in its place.
+/// Options that no run can do without: a text that an Image has where the option is built in, the
+/// option, and the module that may stand in its place.
 const NEEDED: [(&[u8], &str, Option<&str>); 3] = [
     (
         b"Initramfs unpacking failed",

@@ -27,7 +27,7 @@ pub(crate) struct Guard(Option<PathBuf>);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Guarded {
     pub(crate) answer: Vec<u8>,
-    /// What a reader should know.
+    /// Note for the reader.
     pub(crate) note: Option<String>,
 }
 

@@ -120,7 +120,7 @@ impl Held {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let mut states = 0;
         for (_, other) in all.iter().rev().skip(1) {
-            // One that is being made is needed.
+            // A state that is being made is needed.
             let Ok(mut other) = other.try_lock() else { continue };
             states += usize::from(matches!(*other, Known::Held(_)));
             if states > most && matches!(*other, Known::Held(_)) {

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a name in the archive is.
+/// Meaning of a name in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// A directory.

@@ -82,7 +82,7 @@ pub struct Vm {
     held: Arc<Held>,
 }
 
-/// What a boot is made of, besides the kernel.
+/// Parts that a boot is made of, besides the kernel.
 struct Prepared {
     plan: plan::Plan,
     device_tree: Vec<u8>,
@@ -463,7 +463,7 @@ fn quotas(groups: &[TaskGroup], values: &BTreeMap<String, String>) -> Vec<Event>
     told.collect()
 }
 
-/// What the guest calls its HZ, and the setting that it becomes.
+/// Name of the guest's HZ, and of the setting that it becomes.
 const HZ: &str = "hz";
 
 /// Whether the kernel that booted has the HZ that was asked for, if one was. It is built in.

@@ -1,4 +1,4 @@
-//! What the idle governor `menu` remembers when the workload's first task is created.
+//! Memory of the idle governor `menu` when the workload's first task is created.
 //!
 //! ```text
 //! probe     at each choice of a state: the memory as it was then, and the sleep before, which it is
@@ -24,11 +24,12 @@ pub(crate) struct Probed {
     pub(crate) factors: [u32; 6],
     pub(crate) intervals: [u32; 8],
     pub(crate) ptr: usize,
-    /// What the runqueue knows then, which has nothing to do with it.
+    /// State of the runqueue then, which has nothing to do with the governor.
     pub(crate) rq: Option<RqMemory>,
     /// `rq->idle_stamp`, in the trace's clock.
     pub(crate) idle_stamp: Option<u64>,
-    /// What fair tasks have left there: nobody else tells of it where signals are not traced, or have stood still.
+    /// Sums that fair tasks have left on the CPU: no other event tells of them where signals are
+    /// not traced, or have stood still.
     pub(crate) cfs: Option<CfsLeft>,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
@@ -52,7 +53,7 @@ pub(crate) struct CfsLeft {
     pub(crate) position: Position,
 }
 
-/// What `menu` is told, but for the next timer, which it asks for itself.
+/// Values that `menu` is told, but for the next timer, which it asks for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// Time from the beginning of the CPU's idling to the next event of its clock.
@@ -98,7 +99,7 @@ impl Follower {
         }
     }
 
-    /// The governor is asked.
+    /// Takes in the state with which the governor was asked.
     pub(crate) fn probed(&mut self, p: &Probed) {
         let menu = MenuDevice::from_parts(
             self.rev,
@@ -121,7 +122,7 @@ impl Follower {
         self.idle_stamp = self.idle_stamp.map(|_| at);
     }
 
-    /// An idle state begins.
+    /// Begins an idle state.
     pub(crate) fn enters(&mut self, state: u32, at: u64) {
         if !std::mem::take(&mut self.fresh) {
             self.take_in();
@@ -152,7 +153,7 @@ impl Follower {
         Some((state, from, until))
     }
 
-    /// The last sleep is over for good.
+    /// Passes the last sleep, over for good, to the governor.
     fn take_in(&mut self) {
         if let Some((state, from, Some(until))) = self.select()
             && let Some(governor) = &mut self.governor

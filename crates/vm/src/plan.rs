@@ -42,7 +42,7 @@ const GOVERNOR: &str = "governor";
 /// Mainline's governors; whoever wants another one need not wait for a guest to refuse it.
 const MAINLINE: [&str; 6] =
     ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"];
-/// What each task asks for itself.
+/// Setting that each task asks for itself.
 pub(crate) const TIMER_SLACK: &str = "timer_slack_ns";
 /// Whether timers have a resolution of their own: told at boot.
 pub(crate) const HIGHRES: &str = "highres";
@@ -455,7 +455,7 @@ pub(crate) fn frequency_limits(job: &Job, d: &Domain) -> (KHz, KHz) {
     (min.unwrap_or(d.opps[0].freq), max.unwrap_or(d.freq_max()))
 }
 
-/// What a task's speed may be at most (s_max, of 1024) at each point of its life.
+/// Limits of a task's speed (s_max, of 1024) at each point of its life.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     cpus: Vec<u32>,

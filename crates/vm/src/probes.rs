@@ -1,4 +1,4 @@
-//! What a guest's trace is made of: the kernel's events, and probes where it has none.
+//! Sources of a guest's trace: the kernel's events, and probes where it has none.
 //!
 //! ```text
 //! always     events, and the scheduler's signals on its bare tracepoints; before 6.14, where a probe has to be a
@@ -90,7 +90,7 @@ const V6_17: KernelRev = KernelRev::new(6, 17);
 /// Release from which on it is tasks that wait for their group's quota.
 const V6_18: KernelRev = KernelRev::new(6, 18);
 
-/// What `util_est` was before it was one number (up to 6.7).
+/// Fields of `util_est` before it was one number (up to 6.7).
 const UTIL_EST: [(&str, &str); 2] = [
     (
         "est=se->avg.util_est",
@@ -151,8 +151,8 @@ const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=s
 const TICKED: &str =
     " ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg1):u64|";
 
-/// What `menu` is told, behind what it remembers: from when on the CPU idles, the next event of its
-/// clock, whether its tick is stopped. These are variables of each CPU, too.
+/// Values that `menu` is told, behind what it remembers: from when on the CPU idles, the next event
+/// of its clock, whether its tick is stopped. These are variables of each CPU, too.
 const TOLD: &str = " now=+{%tick_cpu_sched+tick_sched.idle_entrytime-%cpuidle_dev}($arg2):s64 \
      event=+{clock_event_device.next_event}(+{%tick_cpu_device+tick_device.evtdev-%cpuidle_dev}($arg2)):s64 \
      stopped=+{%tick_cpu_sched+tick_sched.flags-%cpuidle_dev}($arg2):b1@1/64|+{%tick_cpu_sched+tick_sched.nohz_mode+4-%cpuidle_dev}($arg2):b1@1/32";

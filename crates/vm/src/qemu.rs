@@ -72,7 +72,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) boot: &'a str,
     /// Virtual time of an instruction: 2^shift ns.
     pub(crate) shift: u32,
-    /// What the agent hears when it has prepared everything ([`LATE`]).
+    /// Bytes that the agent hears when it has prepared everything ([`LATE`]).
     pub(crate) late: &'a [u8],
 }
 
@@ -186,7 +186,7 @@ impl Boot {
     /// Lets `machine` go on from the state in the file `state`.
     pub(crate) fn resume(machine: &Machine<'_>, state: &Path) -> Result<Boot, BootError> {
         let boot = Boot::on(machine, Course::Resumed(state), directory()?)?;
-        // It has shown that it is alive long ago.
+        // The resumed machine has shown long ago that it is alive.
         write(&boot.dir, ALIVE, b"")?;
         Ok(boot)
     }

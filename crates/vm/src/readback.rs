@@ -1,4 +1,5 @@
-//! What the booted kernel must say of itself: it is the platform, and it does as it was told.
+//! Facts that the booted kernel must tell of itself: it is the platform, and it does as it was
+//! told.
 //!
 //! ```text
 //! settings       each as it was written
@@ -21,7 +22,7 @@ use risetime_model::{InputError, Platform};
 use risetime_trace::RunError;
 use std::collections::BTreeMap;
 
-/// What the kernel says, by path.
+/// Values of the kernel, by path.
 type Values = BTreeMap<String, String>;
 
 /// Looks at what must read back of `platform` and of the settings in `job`.

@@ -123,7 +123,7 @@ struct Policied {
     patience_ns: u64,
     asked: KHz,
     since: Option<Instant>,
-    /// What `cpu_frequency` is still to tell.
+    /// Frequencies that `cpu_frequency` is still to tell.
     ahead: VecDeque<(Instant, KHz)>,
     told: Option<(Util, KHz, Why)>,
 }
@@ -242,7 +242,7 @@ impl<'a> Reasons<'a> {
         most.reduce(|a, b| if b.0 > a.0 { b } else { a }).unwrap_or((Util(0), Why::Util))
     }
 
-    /// The governor is called.
+    /// Looks as the governor does when it is called.
     fn look(&mut self, at: Instant, cpu: CpuId) {
         let d = self.cpus[cpu.index()].domain;
         if self.policies[d].governed != Some(Governed::Schedutil) {
@@ -269,7 +269,7 @@ impl<'a> Reasons<'a> {
         self.tell(at, d, (util, self.policies[d].asked, why));
     }
 
-    /// A frequency has come. What asked for it is told if that has not been.
+    /// Takes in a frequency that has come, and tells what asked for it if that has not been told.
     fn changed(&mut self, at: Instant, cpu: CpuId, freq: KHz) {
         let d = self.cpus[cpu.index()].domain;
         let (util, why) = self.need(d);

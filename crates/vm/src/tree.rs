@@ -15,7 +15,7 @@ pub(crate) struct Node {
     children: Vec<Node>,
 }
 
-/// What a property holds.
+/// Contents of a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Prop {
     /// 32-bit cells; each a number or a reference to a label.

@@ -68,7 +68,7 @@ fn run_on(vm: &Vm, e: &Experiment) -> (Memory, String) {
     (memory, text.0)
 }
 
-/// When the busy phase of the ramp-up begins.
+/// Returns when the busy phase of the ramp-up begins.
 fn busy(trace: &Memory) -> Instant {
     let phase = trace.events().iter().find(|(_, e)| matches!(e, Event::Phase { index: 1, .. }));
     phase.expect("the workload enters its busy phase").0

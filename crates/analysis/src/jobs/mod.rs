@@ -328,7 +328,7 @@ impl Streams {
         self.chains.waits(task, Instant(since));
     }
 
-    /// The jobs of this name are to be listed.
+    /// Makes a list of the jobs of this name.
     pub(crate) fn list(&mut self, name: &str) {
         let named = self.names.iter_mut().filter(|named| named.name == name);
         named.for_each(|named| named.listed = Some(Vec::new()));
@@ -339,7 +339,7 @@ impl Streams {
         self.names.iter_mut().filter_map(|named| named.listed.take()).flatten().collect()
     }
 
-    /// The run is over: what is under way is cut off.
+    /// Cuts off what is under way at the run's end, `end`, in ns.
     pub(crate) fn cut_off(&mut self, end: u64) {
         self.tell(|chains, mut tell| chains.cut_off(Instant(end), &mut tell));
         let before = self.none_before.iter().copied().chain(std::iter::repeat(0));
@@ -511,7 +511,7 @@ impl Named {
         }
     }
 
-    /// The run's end comes before these are done.
+    /// Counts jobs that are not done at the run's end as unfinished.
     fn cut_off(&mut self, over: &Over) -> Option<Gone> {
         let end = over.at.0;
         self.counts.unfinished += over.n;

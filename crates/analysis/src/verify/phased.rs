@@ -10,7 +10,7 @@ use super::{Comparison, Curve};
 use risetime_kernel::units::{Capacity, Span};
 use risetime_model::Platform;
 
-/// What the medians may be apart, in %.
+/// Difference that the medians may have, in %.
 const BAND_PCT: f64 = 5.0;
 
 /// One start phase.

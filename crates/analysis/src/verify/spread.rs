@@ -28,7 +28,7 @@
 
 use crate::readings::{Kind, Reading};
 
-/// What the means may be apart, of the reference's.
+/// Difference that the means may have, of the reference's.
 pub const MARGIN: f64 = 0.05;
 
 /// Limits for a set: the least share of the decided figures that is equivalent, the largest share
@@ -202,7 +202,7 @@ fn figure((kind, of): (Kind, &str), runs: &[(Vec<Reading>, Vec<Reading>)]) -> Op
     let pairs: Vec<(f64, f64)> =
         found.iter().filter_map(|(was, is)| Some((was.as_ref()?.0, is.as_ref()?.0))).collect();
     let alone = found.iter().filter(|(was, is)| was.is_some() != is.is_some()).count();
-    // That a domain is hardly used on one side is told by the time on its CPUs.
+    // A domain hardly used on one side shows in the time on its CPUs.
     let told_elsewhere = kind == Kind::Frequency;
     if told_elsewhere && 2 * pairs.len() < runs.len() {
         return None;

@@ -1,4 +1,4 @@
-//! What `risetime deploy` takes.
+//! Arguments of `risetime deploy`.
 
 use super::values::{cpus, file, percents, permille, setting, utilisation};
 use crate::complete;
@@ -35,13 +35,13 @@ pub(crate) enum Deploy {
 
 #[derive(Args, Debug)]
 pub(crate) struct Draw {
-    /// So many tasks, or graphs of them
+    /// Number of tasks, or of graphs of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) tasks: u32,
-    /// What they take together: 1 is a CPU of capacity 1024 at its highest frequency
+    /// Utilisation of all tasks together: 1 is a CPU of capacity 1024 at its highest frequency
     #[arg(long, value_name = "U", value_parser = utilisation)]
     pub(crate) utilisation: f64,
-    /// How it is shared out among them
+    /// Algorithm that shares the utilisation out among them
     #[arg(long, value_enum, default_value = "randfixedsum")]
     pub(crate) by: By,
     /// The shortest period
@@ -62,19 +62,19 @@ pub(crate) struct Draw {
     /// Tasks of a graph
     #[arg(long, value_name = "N", requires = "graph", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) nodes: Option<u32>,
-    /// How likely an edge is, in %
+    /// Probability of an edge, in %
     #[arg(long, value_name = "PERCENT", default_value_t = 30, requires = "graph", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) edges: u8,
     /// Layers of a graph
     #[arg(long, value_name = "N", default_value_t = 3, requires = "graph", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) layers: u32,
-    /// So many mutexes; half of the tasks hold one for up to a fifth of their work
+    /// Number of mutexes; half of the tasks hold one for up to a fifth of their work
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) resources: u32,
     /// A kind of work of the platform's tables; repeated: each task does one of them
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Vec<String>,
-    /// The same seed draws the same set
+    /// Seed of the draw: the same seed draws the same set
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -86,10 +86,10 @@ pub(crate) struct Convert {
     /// A task set (.json, .yml), what tasks need (.toml), or a system of PARTSim's (.yml)
     #[arg(add = complete::anything())]
     pub(crate) file: String,
-    /// How long PARTSim's tick is
+    /// Length of PARTSim's tick
     #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) tick_us: u64,
-    /// Of a system: the kind of work by which CPUs are compared (`capacity`) [default: its first]
+    /// Kind of work of a system by which CPUs are compared (`capacity`) [default: its first]
     #[arg(long, value_name = "KIND")]
     pub(crate) plain: Option<String>,
     /// Each task of a graph begins when its part of the deadline does, and is due when that is over
@@ -99,7 +99,7 @@ pub(crate) struct Convert {
     pub(crate) written: Written,
 }
 
-/// How a task set is written.
+/// Written form of a task set.
 #[derive(Args, Debug)]
 pub(crate) struct Written {
     /// Under which policy its tasks run
@@ -151,13 +151,14 @@ pub(crate) struct Optimise {
     /// A built-in platform or a platform file
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
-    /// What is best: the least power, or of all with the least power the one with the largest least slack
+    /// Objective: the least power, or of all with the least power the one with the largest least
+    /// slack
     #[arg(long, value_enum, default_value = "power")]
     pub(crate) objective: Objective,
-    /// With `--objective slack`: up to so many % more than the least power, for more slack
+    /// Power above the least, in %, that may be spent on more slack, with `--objective slack`
     #[arg(long, value_name = "PERCENT", value_parser = permille)]
     pub(crate) slack_power: Option<u64>,
-    /// Who looks for it
+    /// Solver that searches the deployment
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) solver: Solver,
     /// Servers get so many % of what the nodes take at most [default: 105, or the first of more whose plan is in time as it runs]
@@ -175,10 +176,10 @@ pub(crate) struct Optimise {
     /// Write what was found as a workload for `risetime run`
     #[arg(long, value_name = "OUT.json", value_parser = file)]
     pub(crate) workload: Option<PathBuf>,
-    /// In the workload, jobs take from so many to so many % of what they take at most, drawn for each
+    /// Range of what jobs in the workload take of what they may, in %, drawn for each
     #[arg(long, value_name = "LOW-HIGH", requires = "workload", value_parser = percents)]
     pub(crate) runs: Option<(u64, u64)>,
-    /// For what is drawn
+    /// Seed of what is drawn
     #[arg(long, value_name = "N", default_value_t = 1, requires = "runs")]
     pub(crate) seed: u64,
 }
@@ -203,7 +204,7 @@ pub(crate) enum Solver {
     Auto,
     /// Deadlines by work, the largest node where it takes least, domains slower one by one
     Greedy,
-    /// From there and from many other starts downhill
+    /// Downhill from the greedy deployment and from many other starts
     Descent,
     /// Every deployment, but for those that cannot be the best
     Exact,
@@ -213,19 +214,19 @@ pub(crate) enum Solver {
 
 #[derive(Args, Debug)]
 pub(crate) struct Plan {
-    /// What the tasks need (.toml), or a task set (.json, .yml)
+    /// Needs of the tasks (.toml), or a task set (.json, .yml)
     #[arg(add = complete::anything())]
     pub(crate) file: String,
     /// A built-in platform or a platform file
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
-    /// How long PARTSim's tick is
+    /// Length of PARTSim's tick
     #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) tick_us: u64,
-    /// What runs the tasks that are guaranteed something
+    /// Scheduler of the tasks that are guaranteed something
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) scheduler: Scheduler,
-    /// Which of the CPUs on which a task fits: the first, the fullest, the emptiest
+    /// Choice among the CPUs on which a task fits: the first, the fullest, the emptiest
     #[arg(long, value_enum, default_value = "worst")]
     pub(crate) fit: Fit,
     /// All of them as a real-time group on one CPU, under the least deadline server of that period
@@ -240,7 +241,8 @@ pub(crate) struct Plan {
     /// Take tasks to need so many % more than they declare (beside the margin that budgets have anyway)
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
     pub(crate) margin: u64,
-    /// What was measured to interrupt: a histogram of `rtla osnoise hist` or `rtla timerlat hist`; may be repeated
+    /// Measured interference: a histogram of `rtla osnoise hist` or `rtla timerlat hist`; may be
+    /// repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) interference: Vec<String>,
     /// Tasks of the file go on these CPUs alone: 2-3, or 0,2-3 [default: all]

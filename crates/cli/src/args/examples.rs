@@ -1,4 +1,4 @@
-//! What stands below the long help of the commands that are used most.
+//! Examples below the long help of the commands that are used most.
 
 pub(super) const RUN_EXAMPLES: &str = "\
 Examples:

@@ -43,10 +43,12 @@ pub(crate) enum Command {
     /// Measure over a grid: any setting, platform, kernel, HZ, or key of the workload varied
     #[command(after_long_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
-    /// Why was a task slow? What its burst lost, shared out among causes by simulations without them
+    /// Explain why a task was slow: what its burst lost, shared out among causes by simulations
+    /// without them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
-    /// What could be changed to make it faster, at what energy? Clamps, nice, slices, CPUs, tunables tried out
+    /// Find what could be changed to make it faster, at what energy: clamps, nice, slices, CPUs,
+    /// tunables tried out
     #[command(after_long_help = ADVISE_EXAMPLES)]
     Advise(Advise),
     /// List what there is: platforms, policies, workloads, governors, scheduling classes, …
@@ -92,25 +94,25 @@ pub(crate) enum Command {
         after_long_help = "Example:\n  risetime completions bash > ~/.local/share/bash-completion/completions/risetime"
     )]
     Completions {
-        /// For which shell
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a directory
     Man {
-        /// Where to
+        /// Directory to write to
         directory: PathBuf,
     },
 }
 
-/// So many of the six checks must hold, unless asked for otherwise.
+/// Number of the six checks that must hold, unless asked for otherwise.
 pub(crate) const DEFAULT_SHARE: u8 = 4;
 
 /// The option that makes exit codes fit `git bisect run`.
 pub(crate) const GIT_BISECT: &str = "--git-bisect";
 
-/// What a machine adds where nobody says otherwise.
+/// Default noise of a machine, where nobody says otherwise.
 pub(crate) const OF_A_MACHINE: &str = "machine";
-/// The same where a kernel in the virtual machine is asked, too.
+/// The default noise where a kernel in the virtual machine is asked, too.
 pub(crate) const OF_THE_VM: &str = "vm";
 
 /// A picture of the results.
@@ -133,9 +135,9 @@ pub(crate) struct Picture {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// For paper, and most mails
+    /// Colours for paper, and most mails
     Light,
-    /// For a dark screen
+    /// Colours for a dark screen
     Dark,
 }
 
@@ -149,9 +151,10 @@ pub(crate) struct Set {
     /// platform's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = hz())]
     pub(crate) hz: Option<u32>,
-    /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
-    /// take; `vm` as in the virtual machine, `machine` as on a real one [default: machine; of what is held
-    /// against a kernel or is one: vm; of verify's --mode step, --record, --mutants: off]
+    /// Noise of a real machine (setting `noise`): timer slack, late timers, time of switches,
+    /// wakeups and ticks; `vm` as in the virtual machine, `machine` as on a real one [default:
+    /// machine; of what is held against a kernel or is one: vm; of verify's --mode step, --record,
+    /// --mutants: off]
     #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
     pub(crate) noise: Option<String>,
     /// Simulate everything twice, with the simulator's short ways and without: it fails where an event differs, and says so
@@ -215,12 +218,12 @@ pub(crate) enum Vm {
     Kernels,
     /// Get a kernel: any, of a generation (`6.12`), or the release named; the newest such in the cache, else of the mirror
     Fetch {
-        /// As `risetime vm kernels` lists it, or two numbers
+        /// Release as `risetime vm kernels` lists it, or two numbers
         release: Option<String>,
     },
     /// A small prompt in a virtual machine that is this platform to its kernel
     ///
-    /// It is no Linux shell: it knows ls, cat, cd, pwd, echo TEXT > FILE, freq, spin, sleep and exit, which is enough
+    /// The prompt is no Linux shell: it knows ls, cat, cd, pwd, echo TEXT > FILE, freq, spin, sleep and exit, which is enough
     /// for /sys and /proc. Commands may come from a pipe; the first that fails ends it with exit code 1.
     Shell {
         /// A built-in platform or a platform file
@@ -254,10 +257,11 @@ pub(crate) struct Run {
     /// A built-in platform (`risetime list platforms`) or a platform file
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
-    /// Who carries it out
+    /// Backend that runs the experiment
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     pub(crate) backend: Backend,
-    /// With --backend vm: an Image of your own, or a release in the cache [default: the newest there]
+    /// Kernel to boot with --backend vm: an Image of your own, or a release in the cache [default:
+    /// the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
@@ -282,7 +286,7 @@ pub(crate) struct Run {
     /// Run it N times as it is, and report medians and spread (none, if the backend repeats itself)
     #[arg(long, value_name = "N", conflicts_with = "phases", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) repeat: Option<u32>,
-    /// With --phases: print every phase, too
+    /// Print every phase, too, with --phases
     #[arg(long, requires = "phases")]
     pub(crate) every_phase: bool,
     /// List every burst of every task, too
@@ -305,16 +309,18 @@ pub(crate) struct Run {
     /// Simulate a system in which this costs no time (`risetime explain`); may be repeated
     #[arg(long, value_name = "CAUSE", value_parser = cause, value_delimiter = ',')]
     pub(crate) without: Vec<Cause>,
-    /// What has to hold, `ui.response_p99 <= 16.6ms`: exit code 1 where it does not; may be repeated (docs/jobs.md)
+    /// Expectation that has to hold, `ui.response_p99 <= 16.6ms`: exit code 1 where it does not;
+    /// may be repeated (docs/jobs.md)
     #[arg(long, value_name = "FIGURE<=VALUE")]
     pub(crate) expect: Vec<String>,
-    /// With --expect, for `git bisect run`: exit code 0 where all of it holds, 1 where it does not, and 125 (skip this one)
-    /// wherever that cannot be said: no such kernel, one that does not boot, bad input, a fault of any other kind
+    /// Exit for `git bisect run`, with --expect: code 0 where all of it holds, 1 where it does not,
+    /// and 125 (skip this one) wherever that cannot be said: no such kernel, one that does not
+    /// boot, bad input, a fault of any other kind
     #[arg(long, requires = "expect")]
     pub(crate) git_bisect: bool,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print the results
+    /// Format of the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
@@ -363,7 +369,7 @@ pub(crate) struct Compare {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
     pub(crate) format: CompareFormat,
 }
@@ -372,11 +378,12 @@ pub(crate) struct Compare {
 pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) of: Subject,
-    /// What to vary, and its values: `rate_limit_us=500..4000:500`, `ui.run=1000..8000*2`, `policy=linux-6.8,linux-7.2`;
-    /// repeat it for every combination
+    /// Setting or key to vary, and its values: `rate_limit_us=500..4000:500`,
+    /// `ui.run=1000..8000*2`, `policy=linux-6.8,linux-7.2`; repeat it for every combination
     #[arg(long, value_name = "NAME=VALUES", required = true)]
     pub(crate) vary: Vec<String>,
-    /// What to measure: `ui.response_p99`, `energy` (docs/jobs.md); may be repeated [default: what `compare` compares]
+    /// Metric to measure: `ui.response_p99`, `energy` (docs/jobs.md); may be repeated [default:
+    /// what `compare` compares]
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
     /// The task or job that a --metric without a name before its point is about
@@ -397,7 +404,7 @@ pub(crate) struct Sweep {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
@@ -443,7 +450,7 @@ pub(crate) struct Explain {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
 }
@@ -452,14 +459,15 @@ pub(crate) struct Explain {
 pub(crate) struct Advise {
     #[command(flatten)]
     pub(crate) of: Subject,
-    /// What has to hold from every start phase, `frame.missed = 0` (as --expect): of all that reaches it, what costs least
+    /// Goal that has to hold from every start phase, `frame.missed = 0` (as --expect): of all that
+    /// reaches it, what costs least
     #[arg(long, value_name = "FIGURE<=VALUE", conflicts_with_all = ["metric", "real", "plot"])]
     pub(crate) goal: Option<String>,
-    /// With --goal: the figure that is to be least
+    /// Figure that is to be least, with --goal
     #[arg(long, value_name = "FIGURE", requires = "goal", default_value = "energy")]
     pub(crate) least: String,
-    /// What is to become better (docs/jobs.md) [default: response_p99 of the first job, else activation_p99 or
-    /// debt of the first task]
+    /// Metric that is to become better (docs/jobs.md) [default: response_p99 of the first job, else
+    /// activation_p99 or debt of the first task]
     #[arg(long, value_name = "FIGURE")]
     pub(crate) metric: Option<String>,
     /// The task or job that it is about
@@ -476,7 +484,7 @@ pub(crate) struct Advise {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// At most so many simulations
+    /// Number of simulations at most
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(i64::from(risetime_lab::MIN_BUDGET)..=1_000_000))]
     pub(crate) budget: u32,
     /// Seed of everything that is drawn by chance
@@ -485,12 +493,13 @@ pub(crate) struct Advise {
     /// Try the first line on a real kernel, too (as --backend vm of `run`)
     #[arg(long)]
     pub(crate) real: bool,
-    /// With --real: an Image of your own, or a release in the cache [default: the newest there]
+    /// Kernel to boot with --real: an Image of your own, or a release in the cache [default: the
+    /// newest there]
     #[arg(long, value_name = "PATH", requires = "real", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
 }
@@ -519,9 +528,9 @@ pub(crate) enum CompareFormat {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextOrJson {
-    /// For a person
+    /// Text for a person
     Text,
-    /// For a program
+    /// JSON for a program
     Json,
 }
 
@@ -540,32 +549,33 @@ pub(crate) struct Verify {
     /// The seed of --draw
     #[arg(long, value_name = "N", default_value_t = 1, requires = "draw")]
     pub(crate) seed: u64,
-    /// With --draw: only say what is drawn
+    /// Only say what is drawn, with --draw
     #[arg(long, requires = "draw")]
     pub(crate) list: bool,
     /// Make the experiment smaller as long as it goes wrong; the result is printed as a file
     #[arg(long, requires = "workload", conflicts_with_all = ["phases", "all", "experiment", "mutants", "draw"])]
     pub(crate) shrink: bool,
-    /// With --shrink, what must stay wrong: `checks` (less hold than must), `energy` (5 % off), or one
-    /// check's name
+    /// Fault that must stay, with --shrink: `checks` (less hold than must), `energy` (5 % off), or
+    /// one check's name
     #[arg(long = "while", value_name = "WHAT", default_value = "checks", requires = "shrink")]
     pub(crate) wrong: String,
-    /// With --shrink: at most so many runs on both sides
+    /// Number of runs on both sides at most, with --shrink
     #[arg(long, value_name = "N", default_value_t = 200, requires = "shrink", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) tries: u32,
     /// The whole set of experiments, in both modes, each from three start phases (some ten minutes)
     #[arg(long, conflicts_with_all = ["workload", "platform", "experiment", "mutants"])]
     pub(crate) all: bool,
-    /// Those of the set whose names begin so (`m1/ramp`); may be repeated
+    /// Experiments of the set whose names begin so (`m1/ramp`); may be repeated
     #[arg(long, value_name = "NAME", conflicts_with_all = ["workload", "platform"])]
     pub(crate) experiment: Vec<String>,
     /// Test the checks: wrong simulators, and which experiment of the set exposes each
     #[arg(long, conflicts_with_all = ["workload", "platform"])]
     pub(crate) mutants: bool,
-    /// With --mode step: show the first decision that differs, and what happened around it
+    /// Show the first decision that differs, and what happened around it, with --mode step
     #[arg(long)]
     pub(crate) first: bool,
-    /// Where --mode spread and --mode step keep what the kernel did, and look for it before they boot [default: in the cache]
+    /// Directory where --mode spread and --mode step keep what the kernel did, and look for it
+    /// before they boot [default: in the cache]
     #[arg(long, value_name = "DIR")]
     pub(crate) references: Option<PathBuf>,
     /// Keep what the kernel did in this directory, for judging without one (not what is drawn)
@@ -588,23 +598,24 @@ pub(crate) struct Verify {
     /// An Image of your own, or a release in the cache (of `7.2` the newest) [default: the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
-    /// What the simulator may decide
+    /// Decisions that the simulator may take
     #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
     pub(crate) mode: VerifyMode,
-    /// How many of the six checks must hold
+    /// Number of the six checks that must hold
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SHARE, value_parser = clap::value_parser!(u8).range(0..=6))]
     pub(crate) share: u8,
     /// All six must hold
     #[arg(long, conflicts_with = "share")]
     pub(crate) strict: bool,
-    /// From N start phases on both sides: the medians of the time to the top OPP may be 5 % apart;
-    /// of the set, the median number of checks that hold counts [default there: 3; of --mode spread: 16]
+    /// Number of start phases on both sides: the medians of the time to the top OPP may be 5 %
+    /// apart; of the set, the median number of checks that hold counts [default there: 3; of --mode
+    /// spread: 16]
     #[arg(long, value_name = "N", conflicts_with = "mutants",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) phases: Option<u32>,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print the verdict
+    /// Format of the verdict
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
 }
@@ -617,8 +628,8 @@ pub(crate) struct History {
     /// A built-in platform (`risetime list platforms`) or a platform file
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
-    /// Only these: Images of your own, or releases in the cache; may be repeated [default: every release
-    /// in the cache]
+    /// Kernels to run: Images of your own, or releases in the cache; may be repeated [default:
+    /// every release in the cache]
     #[arg(long, value_name = "PATH", conflicts_with = "simulated", add = complete::kernel())]
     pub(crate) kernel: Vec<String>,
     /// No kernel is booted: every generation that is simulated
@@ -637,7 +648,7 @@ pub(crate) struct History {
     /// docs/jobs.md)
     #[arg(long, value_name = "METRIC", conflicts_with = "plot")]
     pub(crate) bisect: Option<String>,
-    /// With --bisect: only the step to this release (`6.12`)
+    /// Release to judge the step to, alone, with --bisect (`6.12`)
     #[arg(long, value_name = "RELEASE", requires = "bisect")]
     pub(crate) step: Option<String>,
     #[command(flatten)]
@@ -650,7 +661,7 @@ pub(crate) struct History {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) plot: Plot,
-    /// How to print it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
 }
@@ -660,7 +671,7 @@ pub(crate) struct Reproduce {
     /// A built-in study (`risetime list studies`) or a study file
     #[arg(default_value = "rfc-2024", add = complete::study())]
     pub(crate) study: String,
-    /// Only the figures of these names; may be repeated
+    /// Names of the figures to reproduce, alone; may be repeated
     #[arg(long, value_name = "ID")]
     pub(crate) figure: Vec<String>,
     /// Start phases of each experiment
@@ -669,7 +680,7 @@ pub(crate) struct Reproduce {
     /// Exit code 1 for any row that misses, argued or not
     #[arg(long)]
     pub(crate) strict: bool,
-    /// How to print the rows
+    /// Format of the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
     #[command(flatten)]
@@ -678,11 +689,13 @@ pub(crate) struct Reproduce {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VerifyMode {
-    /// It decides everything itself, and its course is checked; `spread` judges figures
+    /// The simulator decides everything itself, and its course is checked; `spread` judges figures
     Free,
-    /// As free, from 16 start phases: are the figures that a user reads the same on both sides? Checks are not counted
+    /// Free, from 16 start phases: are the figures that a user reads the same on both sides? Checks
+    /// are not counted
     Spread,
-    /// It follows the kernel's run and is asked at each decision; what it answers is counted, not carried out
+    /// The simulator follows the kernel's run and is asked at each decision; what it answers is
+    /// counted, not carried out
     Step,
     /// The kernel's frequencies and migrations are fed in, when tasks were awake, and how long ticks
     /// took: only the signals and who is picked are judged
@@ -691,7 +704,7 @@ pub(crate) enum VerifyMode {
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// What to list; everything but settings if left out
+    /// Kind of entries to list; everything but settings if left out
     #[arg(value_enum)]
     pub(crate) what: Option<What>,
 }
@@ -707,7 +720,7 @@ pub(crate) enum What {
     Classes,
     Trackers,
     IdleGovernors,
-    /// What takes capacity from CPUs: interrupts, heat, caps
+    /// Sources of pressure, which take capacity from CPUs: interrupts, heat, caps
     Pressure,
     PowerHals,
     Settings,
@@ -715,16 +728,16 @@ pub(crate) enum What {
 
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    /// Its name, or a file; `wide-7-3`: what `verify --draw` draws as number 3 of seed 7
+    /// Name of an entry, or a file; `wide-7-3`: what `verify --draw` draws as number 3 of seed 7
     #[arg(add = complete::anything())]
     pub(crate) name: String,
-    /// For a policy: resolve every setting on this platform
+    /// Platform on which every setting of a policy is resolved
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// Print the file itself
     #[arg(long)]
     pub(crate) source: bool,
-    /// For a platform: the device tree on which `--backend vm` boots a kernel
+    /// Show the device tree of a platform, on which `--backend vm` boots a kernel
     #[arg(long, conflicts_with = "source")]
     pub(crate) dts: bool,
 }
@@ -738,7 +751,7 @@ pub(crate) struct Check {
     /// up to 60 s of them, to see whether they can be
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
-    /// With --platform: under this policy, NAME[+key=value…] [default: mainline]
+    /// Policy to check under, with --platform, NAME[+key=value…] [default: mainline]
     #[arg(long, value_name = "NAME[+key=value…]", requires = "platform", add = complete::policy())]
     pub(crate) policy: Option<String>,
     /// A warning fails the check
@@ -755,7 +768,7 @@ pub(crate) struct Capture {
 
 #[derive(Args, Debug)]
 pub(crate) struct Doctor {
-    /// How to print the findings
+    /// Format of the findings
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
 }

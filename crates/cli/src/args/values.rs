@@ -1,4 +1,4 @@
-//! What a word of the command line says, and what was wanted in place of one that says nothing.
+//! Values of words on the command line, and what was wanted in place of a word that says nothing.
 
 use super::deploy::CpuList;
 use super::{Picture, StartUtils};
@@ -19,7 +19,7 @@ pub(super) fn utilisation(text: &str) -> Result<f64, String> {
     }
 }
 
-/// In 10⁻³.
+/// Reads a percentage, in 10⁻³.
 pub(super) fn permille(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok((percent * 10.0).round() as u64),
@@ -79,7 +79,7 @@ pub(super) fn hz() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(u64::from(low)..=u64::from(high))
 }
 
-/// Which activations or jobs.
+/// Reads which activations or jobs are meant.
 pub(super) fn over(text: &str) -> Result<Over, String> {
     let wrong = || format!("found `{text}`, wanted all, worst, worst:5 (%), or a number from 0");
     match text.split_once(':') {

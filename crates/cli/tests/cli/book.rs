@@ -34,7 +34,7 @@ fn pages() -> Pages {
     found
 }
 
-/// Where the links and pictures of a page lead, in its order.
+/// Returns the targets of the links and pictures of a page, in its order.
 fn links(page: &str) -> Vec<String> {
     let link = |event| match event {
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {

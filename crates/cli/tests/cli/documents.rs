@@ -223,7 +223,8 @@ fn anew<'a>(shown: &[&'a str], output: &[&'a str]) -> Vec<&'a str> {
     now
 }
 
-/// How much two lines have in common: 4 all, 2 their words, 1 that they have none (curves, bars).
+/// Returns how much two lines have in common: 4 all, 2 their words, 1 that they have none (curves,
+/// bars).
 fn alike(a: &str, b: &str) -> Option<u32> {
     let words = |line: &str| line.chars().filter(|c| c.is_alphabetic()).collect::<String>();
     let blank = a.trim().is_empty() || b.trim().is_empty() || a == "…";

@@ -247,7 +247,7 @@ fn a_reader_that_goes_away_is_no_error() {
     }
 }
 
-/// One of each kind of command and format that prints.
+/// Returns one call of each kind of command and format that prints.
 fn all_that_print() -> Vec<Vec<&'static str>> {
     const STUDY: [&str; 5] = ["reproduce", "--figure", "x1", "--phases", "1"];
     const ON_M1: [&str; 5] = ["rampup", "--platform", "m1", "--seconds", "1.5"];

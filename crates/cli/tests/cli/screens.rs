@@ -7,7 +7,7 @@ use crate::documents::{in_shell, with_own_files};
 use crate::{page, prints, risetime_in, scratch};
 use std::path::{Path, PathBuf};
 
-/// One screen.
+/// Lines of a screen.
 const LINES: usize = 40;
 
 fn directory() -> PathBuf {

@@ -83,7 +83,8 @@ fn a_comparison_goes_by_mail() {
     assert_eq!(again.out, said.out);
 }
 
-/// Who is named first changes the sign of what is said, and nothing else; nobody is better than himself.
+/// Exchanging the policies changes the sign of what is said, and nothing else; no policy is better
+/// than itself.
 #[test]
 fn exchanged_policies_differ_by_the_opposite() {
     let of = |policies: [&str; 2]| {

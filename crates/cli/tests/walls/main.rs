@@ -85,9 +85,7 @@ fn every_property_draws_the_same_cases_in_each_run() {
 
 #[test]
 fn doc_comments_say_what_they_are_about() {
-    let complaints =
-        words::complaints(&root().join("crates"), words::PRONOUNS, words::VERBLESS).join("\n\n");
-    assert!(complaints.is_empty(), "{complaints}");
+    assert_eq!(words::complaints(&root().join("crates")), [""; 0]);
 }
 
 /// Each of them, in whatever place of a comment it stands; the page's text is generated from those that

@@ -105,8 +105,8 @@ fn in_the_binary(metadata: &Value) -> Vec<&Value> {
     reached.iter().filter_map(|id| packages.get(id).copied()).collect()
 }
 
-/// Which crates of the binary offer no licence that goes together with GPL-2.0-or-later, as it is
-/// and not only as GPL-3.0?
+/// Returns which crates of the binary offer no licence that goes together with GPL-2.0-or-later, as
+/// it is and not only as GPL-3.0.
 pub(crate) fn unfit_licences(metadata: &Value) -> Vec<String> {
     let crates = in_the_binary(metadata);
     if crates.is_empty() {
@@ -120,7 +120,7 @@ pub(crate) fn unfit_licences(metadata: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Which crates need a newer Rust than the workspace's `rust-version`?
+/// Returns which crates need a newer Rust than the workspace's `rust-version`.
 pub(crate) fn too_new(metadata: &Value) -> Vec<String> {
     let version = |p: &Value| {
         let mut numbers: Vec<u32> =

@@ -15,8 +15,9 @@ use std::path::Path;
 const ROOMS: [&str; 5] = ["state", "time", "kernel", "user", "run"];
 /// The longest circle of files within a room.
 const LONGEST_CIRCLE: usize = 10;
-/// How many functions may change whatever they like: methods of these that take `&mut self`, and functions that
-/// take one of them as `&mut`. The last one that came closes short ways, whose switches lie all over the machine.
+/// The number of functions that may change whatever they like: methods of these that take `&mut
+/// self`, and functions that take one of them as `&mut`. The last one that came closes short ways,
+/// whose switches lie all over the machine.
 const WHOLE: [&str; 3] = ["Machine", "Kernel", "Simulation"];
 const MOST_OF_THE_WHOLE: usize = 82;
 
@@ -91,7 +92,7 @@ fn room(file: &str) -> Option<usize> {
     ROOMS.iter().position(|r| file.starts_with(&format!("{r}/")))
 }
 
-/// Which files each file uses, and by what.
+/// Returns which files each file uses, and by what.
 fn uses(sim: &Sources, elsewhere: &BTreeSet<String>) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut homes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (file, code) in sim {

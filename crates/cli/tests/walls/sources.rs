@@ -111,7 +111,7 @@ const ELSEWHERE: &[&str] = &[
     concat!("../sha", "red"),
 ];
 
-/// Which lines of the project's files name a directory of somebody's machine?
+/// Returns which lines of the project's files name a directory of somebody's machine.
 pub(crate) fn machine_paths(root: &Path) -> Vec<String> {
     let all = files(root).into_iter();
     all.flat_map(|f| {
@@ -130,7 +130,7 @@ fn paths_in(text: &str) -> Vec<String> {
     text.lines().filter(names).map(str::to_string).collect()
 }
 
-/// Which properties draw their cases otherwise than all others do (`tests/draws.rs`)?
+/// Returns which properties draw their cases otherwise than all others do (`tests/draws.rs`).
 pub(crate) fn other_draws(crates: &Path) -> Vec<String> {
     let rust = files(crates).into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs"));
     let places = |f: PathBuf| {

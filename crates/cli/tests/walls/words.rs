@@ -1,36 +1,12 @@
-//! How doc comments begin (STYLE.md): with what they are about, not with a pronoun for it; those of
-//! functions with a verb that says what the function does, or a noun that says what it returns.
+//! The beginnings of doc comments (STYLE.md): with what they are about, not with a pronoun for it; those of
+//! functions with a verb that says what the function does, or a noun that says what it returns; those of
+//! fields, variants, constants, types and modules with a noun.
 //!
 //! A textual search: nothing here knows grammar. A first word that ends in s counts as a verb in the third
 //! person unless it is listed among those that are none, so that a plural noun may pass; a reader objects.
 
 use crate::sources::{files, text};
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Function docs per room that begin neither with a verb nor with a noun phrase; the numbers may only fall.
-pub(crate) const VERBLESS: &[(&str, usize)] = &[
-    ("cli", 28),
-    ("guest", 30),
-    ("host", 20),
-    ("lab", 121),
-    ("report", 135),
-    ("sim", 372),
-    ("trace", 18),
-    ("vm", 73),
-];
-
-/// Docs per room that begin with a pronoun, or are a fragment; the numbers may only fall.
-pub(crate) const PRONOUNS: &[(&str, usize)] = &[
-    ("cli", 32),
-    ("guest", 11),
-    ("host", 28),
-    ("lab", 62),
-    ("report", 107),
-    ("sim", 435),
-    ("trace", 78),
-    ("vm", 41),
-];
 
 /// Words that stand for a noun, and never begin a comment.
 const PRONOUN: &str = "\
@@ -65,49 +41,63 @@ const EMPTY: &str = "\
     after again all always before both does has here how is it later likewise never no none \
     not now once so then there what when where whether which who whose why yes";
 
+/// Words with which no noun phrase begins, as the doc of a field, variant, constant, type or module is one.
+const NO_PHRASE: &str = "\
+    also as at by for from how if in nobody of on since so somebody to until up what when where \
+    which why with";
+
 /// A doc comment and what it is about.
 struct Doc {
     line: usize,
     text: String,
-    /// True for a function that is no test.
-    function: bool,
+    item: Item,
 }
 
-/// Lists what is wrong with the docs below `crates/*/src`, where a room has more offenders than it is allowed.
-pub(crate) fn complaints(
-    crates: &Path,
-    pronouns: &[(&str, usize)],
-    verbless: &[(&str, usize)],
-) -> Vec<String> {
-    let (mut by_pronoun, mut by_verb) = (BTreeMap::new(), BTreeMap::new());
-    for room in std::fs::read_dir(crates).expect("crates").map(|e| e.expect("a room").path()) {
-        let name = room.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let rust = |f: &std::path::PathBuf| f.extension().is_some_and(|e| e == "rs");
-        let sources = Some(room.join("src")).filter(|src| src.is_dir());
-        for file in sources.iter().flat_map(|src| files(src)).filter(rust) {
-            let at = file.strip_prefix(crates).unwrap_or(&file).display().to_string();
-            for doc in docs(&text(&file)) {
-                let place = format!("{at}:{}: {}", doc.line, doc.text);
-                if begins_with_pronoun(&doc.text) || is_fragment(&doc.text) {
-                    by_pronoun.entry(name.clone()).or_insert_with(Vec::new).push(place);
-                } else if doc.function && !says_what_it_does(&doc.text) {
-                    by_verb.entry(name.clone()).or_insert_with(Vec::new).push(place);
-                }
-            }
-        }
-    }
-    let too_many = |found: BTreeMap<String, Vec<String>>, allowed: &[(&str, usize)], what: &str| {
-        let more = |(room, places): (String, Vec<String>)| {
-            let most = allowed.iter().find(|(of, _)| *of == room).map_or(0, |(_, n)| *n);
-            let found = places.len();
-            let list = places.join("\n");
-            (found > most).then(|| format!("{room}: {found} {what}, at most {most}:\n{list}"))
-        };
-        found.into_iter().filter_map(more).collect::<Vec<_>>()
-    };
-    let mut all = too_many(by_pronoun, pronouns, "docs begin with a pronoun or are a fragment");
-    all.extend(too_many(by_verb, verbless, "docs of functions begin with no verb and no noun"));
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    /// A module, by `//!`.
+    Module,
+    /// A function that is no test.
+    Function,
+    /// A test.
+    Test,
+    /// A field, variant, constant or type.
+    Thing,
+}
+
+/// Lists the docs below `crates/*/src` that break a rule, each with the rule.
+pub(crate) fn complaints(crates: &Path) -> Vec<String> {
+    let rust = |f: &std::path::PathBuf| f.extension().is_some_and(|e| e == "rs");
+    let rooms = std::fs::read_dir(crates).expect("crates").map(|e| e.expect("a room").path());
+    let sources = rooms.map(|room| room.join("src")).filter(|src| src.is_dir());
+    let mut all: Vec<String> = sources
+        .flat_map(|src| files(&src))
+        .filter(rust)
+        .flat_map(|file| {
+            let place = file.strip_prefix(crates).unwrap_or(&file).display().to_string();
+            let told = |doc: Doc| Some(format!("{place}:{}: {}", doc.line, complaint(&doc)?));
+            docs(&text(&file)).into_iter().filter_map(told).collect::<Vec<_>>()
+        })
+        .collect();
+    all.sort();
     all
+}
+
+/// The rule that a doc comment breaks, with the comment; `None`: it is well.
+fn complaint(doc: &Doc) -> Option<String> {
+    let text = &doc.text;
+    let rule = match () {
+        () if begins_with_pronoun(text) => "begins with a pronoun",
+        () if is_fragment(text) => "is a fragment that names nothing",
+        () if doc.item == Item::Function && !says_what_it_does(text) => {
+            "is a function's and begins neither with a verb nor with the noun that it returns"
+        }
+        () if matches!(doc.item, Item::Thing | Item::Module) && is(NO_PHRASE, &word(text, 0).0) => {
+            "is no noun phrase, as that of a field, variant, constant, type or module has to be"
+        }
+        () => return None,
+    };
+    Some(format!("`{text}` {rule}"))
 }
 
 /// The doc comments of `source`, the items' (`///`) and the modules' (`//!`).
@@ -130,8 +120,13 @@ fn docs(source: &str) -> Vec<Doc> {
         let words = lines[n..end].iter().map(|l| l[3..].trim());
         let text = words.take_while(|l| !l.is_empty()).collect::<Vec<_>>().join(" ");
         let (item, is_test) = item_after(&lines[end..]);
-        let function = slashes == "///" && is_function(item) && !is_test;
-        found.push(Doc { line: n + 1, text, function });
+        let item = match (slashes, is_function(item), is_test) {
+            ("//!", ..) => Item::Module,
+            (_, true, true) => Item::Test,
+            (_, true, false) => Item::Function,
+            _ => Item::Thing,
+        };
+        found.push(Doc { line: n + 1, text, item });
         n = end;
     }
     found
@@ -219,7 +214,7 @@ fn says_what_it_does(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{begins_with_pronoun, docs, is_fragment, says_what_it_does};
+    use super::{Doc, Item, begins_with_pronoun, complaint, docs, is_fragment, says_what_it_does};
 
     #[test]
     fn a_pronoun_without_its_noun_is_told() {
@@ -292,21 +287,33 @@ mod tests {
     }
 
     #[test]
+    fn a_thing_that_is_no_noun_phrase_is_told() {
+        let told = |text: &str, item| complaint(&Doc { line: 1, text: text.to_string(), item });
+        let what = "What a group is classified by.";
+        for bad in [what, "How often.", "In ns.", "From where.", "By CPU.", "Which.", "So few."] {
+            assert!(told(bad, Item::Thing).is_some(), "{bad}");
+            assert!(told(bad, Item::Module).is_some(), "{bad}");
+        }
+        for good in ["Number of tasks.", "True if it runs.", "Time in ns.", "Owner of the lock."] {
+            assert_eq!(told(good, Item::Thing), None);
+        }
+    }
+
+    #[test]
     fn comments_are_found_with_what_they_are_about() {
         let source = "//! A room.\n\n/// A task:\n/// long.\n///\n/// More.\n#[derive(\n    Debug,\n)]\n\
                       pub struct Task {\n    /// Runs.\n    pub fn_: u8,\n}\n    /// Runs it.\n    \
                       #[inline]\n    pub(crate) const fn run() {}\n/// Because.\n#[test]\nfn t() {}\n";
-        let found: Vec<_> =
-            docs(source).into_iter().map(|d| (d.line, d.text, d.function)).collect();
-        let doc = |line, text: &str, function| (line, text.to_string(), function);
+        let found: Vec<_> = docs(source).into_iter().map(|d| (d.line, d.text, d.item)).collect();
+        let doc = |line, text: &str, item| (line, text.to_string(), item);
         assert_eq!(
             found,
             [
-                doc(1, "A room.", false),
-                doc(3, "A task: long.", false),
-                doc(11, "Runs.", false),
-                doc(14, "Runs it.", true),
-                doc(17, "Because.", false),
+                doc(1, "A room.", Item::Module),
+                doc(3, "A task: long.", Item::Thing),
+                doc(11, "Runs.", Item::Thing),
+                doc(14, "Runs it.", Item::Function),
+                doc(17, "Because.", Item::Test),
             ]
         );
     }

@@ -22,7 +22,7 @@ pub use fixed::{Order, response_time};
 use crate::{Load, Share};
 use risetime_kernel::units::Capacity;
 
-/// What a test says.
+/// Answer of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// No deadline is missed.
@@ -33,7 +33,7 @@ pub enum Answer {
     Unknown,
 }
 
-/// What a test says, and why.
+/// Answer of a test, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The answer.

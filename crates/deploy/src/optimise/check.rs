@@ -4,7 +4,7 @@ use super::problem::PERIOD_MIN_US;
 use super::{Deployment, Place, Problem};
 use crate::Share;
 
-/// What a deployment that obeys all rules comes to.
+/// Figures of a deployment that obeys all rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// Mean power, in nW: see [`Problem::power_nw`].
@@ -135,7 +135,8 @@ fn response(p: &Problem, d: &Deployment, device: usize) -> u64 {
         (0..p.devices.len()).filter(beside).map(|e| on(e).len() as u64 * step(e)).sum();
     let queued: u64 = (0..p.devices.len()).filter(beside).map(loads).sum();
     let loading = if loads(device) > 0 { loads(device) + queued } else { 0 };
-    // It wakes, and it may wait behind the others there, twice: to ask, and to hand on what came of it.
+    // The helper wakes, and may wait behind the others there, twice: to ask, and to hand on the
+    // outcome.
     let each = step(device) + loading + 2 * (p.domains[domain].wake_us + steps);
     runtime + own.len() as u64 * each
 }

@@ -125,7 +125,7 @@ struct State {
 struct Search<'p> {
     p: &'p Problem,
     cuts: Cuts<'p>,
-    /// What each node takes, by domain, OPP and node.
+    /// Power that each node takes, in nW, by domain, OPP and node.
     nw: Vec<Vec<Vec<u64>>>,
     /// nW, and what takes them.
     best: Option<(u64, Config)>,

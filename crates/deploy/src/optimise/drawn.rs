@@ -4,14 +4,15 @@ use crate::dice::Dice;
 use risetime_kernel::units::MicroWatts;
 use risetime_model::dags::{Accelerated, Dag, Dags, Device, Node};
 
-/// What a set is drawn by.
+/// Parameters by which a set is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnDags {
     /// Graphs.
     pub graphs: usize,
     /// Nodes of each: from so many to so many.
     pub nodes: (usize, usize),
-    /// What all graphs take together, in % of a CPU of capacity 1024 at its highest frequency.
+    /// Share that all graphs take together, in % of a CPU of capacity 1024 at its highest
+    /// frequency.
     pub percent: u64,
     /// Number of nodes of 100 that have a version for a device of which there is one, with a fifth
     /// of the time at 500 mW.

@@ -5,7 +5,7 @@
 //!   places of the nodes at these OPPs ([`super::tree`])
 //! ```
 //!
-//! It begins with what [`super::descent`] finds. Exact up to what rounding of deadlines to µs costs: the model has a µs for it at
+//! It begins with what [`mod@super::descent`] finds. Exact up to what rounding of deadlines to µs costs: the model has a µs for it at
 //! each node.
 
 use super::deadlines::{Until, spread_until};
@@ -28,7 +28,7 @@ pub(super) struct Searched {
     pub(super) left: u64,
 }
 
-/// The best deployment that is found with that effort for each objective, beside that of [`super::descent`].
+/// The best deployment that is found with that effort for each objective, beside that of [`mod@super::descent`].
 pub fn exact(p: &Problem, objective: Objective, effort: Effort<'_>) -> (Option<Found>, Ended) {
     let (found, ended) = solve(std::slice::from_ref(p), objective, Solver::Exact, effort);
     (found.map(|(_, found)| found), ended)

@@ -116,7 +116,7 @@ pub struct Deployment {
     pub deadline_us: Vec<u64>,
 }
 
-/// What a solver found.
+/// Result of a solver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The best of them.

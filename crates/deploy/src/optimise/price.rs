@@ -1,4 +1,5 @@
-//! What power is at least needed for a λ: a flow ([`super::cuts`]) bounds λ by the places, and multipliers make of that bound a price of each place.
+//! Least power needed for a λ: a flow ([`super::cuts`]) bounds λ by the places, and multipliers
+//! make of that bound a price of each place.
 //!
 //! ```text
 //! least Σ p(v,j) + Σ used(j)·m(j)    such that   Σ wake(v,j) + Σⱼ (Σᵥ w(v,j))² / (m(j)·L(j))  ≤ Λ,     m(j) ≤ M(j) CPUs of domain j

@@ -67,7 +67,7 @@ pub struct Problem {
     /// Task that makes the requests of devices. `None`: it is not known, and requests take no CPU
     /// time.
     pub helper: Option<Helper>,
-    /// What the CPUs take with no node on any, in nW.
+    /// Power of the CPUs with no node on any, in nW.
     pub base_nw: u64,
     /// See [`Options`].
     pub options: Options,
@@ -123,7 +123,7 @@ pub struct Accelerator {
     pub name: String,
     /// Power of the device where some node is on it, in nW.
     pub idle_nw: u64,
-    /// What a request takes of its helper's CPU, in µs as [`Vertex::work_us`].
+    /// Time that a request takes of its helper's CPU, in µs as [`Vertex::work_us`].
     pub helper_work_us: u64,
     /// [`Accelerator::helper_work_us`] by the factor.
     pub helper_us: u64,
@@ -161,7 +161,7 @@ pub struct Island {
     /// Time at most from a wakeup until an idle CPU runs, in µs: its deepest idle state's exit
     /// latency.
     pub wake_us: u64,
-    /// What a CPU takes more, in nW, where there is a node on it and none runs.
+    /// Power that a CPU takes more, in nW, where there is a node on it and none runs.
     pub used_nw: u64,
 }
 
@@ -174,7 +174,7 @@ pub struct OppOf {
     pub freq_max: KHz,
     /// L: for how much there is room, in 10⁻⁶ of a CPU of capacity 1024.
     pub room_ppm: u64,
-    /// What a CPU takes more while it runs than while it idles, in µW.
+    /// Power that a CPU takes more while it runs than while it idles, in µW.
     pub busy_uw: u64,
 }
 

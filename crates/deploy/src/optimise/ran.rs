@@ -1,4 +1,5 @@
-//! What became of a deployment when it was run as its user will run it: beside its proof, the other half of a promise.
+//! Check of a deployment by a run as its user will run it: beside its proof, the other half of a
+//! promise.
 
 use risetime_kernel::units::Span;
 

@@ -10,11 +10,11 @@ use super::{Config, Effort, Ended, Found, Objective, Problem};
 /// The solver that looks for a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solver {
-    /// See [`super::greedy`].
+    /// See [`mod@super::greedy`].
     Greedy,
-    /// See [`super::descent`].
+    /// See [`mod@super::descent`].
     Descent,
-    /// See [`super::exact`].
+    /// See [`mod@super::exact`].
     Exact,
 }
 
@@ -51,7 +51,7 @@ pub fn solve(
         for at in 0..found.len() {
             let (way, from, was) = &found[at];
             if nw(&found[at]) > most {
-                // One that has not been looked at whole may have something.
+                // A choice that has not been searched whole may hold something better.
                 bound = if *was == Ended::Whole { bound } else { 0.0 };
                 continue;
             }

@@ -164,7 +164,7 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// A λ above this one is of no use.
+    /// Returns the λ above which none is of use.
     fn most(&self) -> f64 {
         match self.aim {
             Aim::Power => FITS,

@@ -12,7 +12,7 @@ pub(crate) struct Answer {
     /// Whole columns that are 1.
     pub(crate) ones: Vec<usize>,
     pub(crate) bound: f64,
-    /// There is an answer.
+    /// True if there is an answer.
     pub(crate) found: bool,
 }
 

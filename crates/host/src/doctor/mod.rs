@@ -1,4 +1,4 @@
-//! What about this machine costs response time: findings with evidence and numbers.
+//! Findings about this machine that cost response time, with evidence and numbers.
 //!
 //! ```text
 //! order      = severity, then the milliseconds at stake, then the order of the checks

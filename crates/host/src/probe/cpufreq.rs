@@ -57,7 +57,7 @@ pub struct PerfDomain {
     pub dir: String,
     /// CPUs of the domain.
     pub cpus: Vec<u32>,
-    /// What `power` counts, as a factor to µW; `None`: an abstract scale, or artificial.
+    /// Factor from what `power` counts to µW; `None`: an abstract scale, or artificial.
     pub microwatts_per_unit: Option<u64>,
     /// Performance states, frequency ascending.
     pub states: Vec<EmState>,

@@ -1,4 +1,4 @@
-//! What a machine says about itself in `/proc` and `/sys`, with the file behind every value.
+//! Facts that a machine tells about itself in `/proc` and `/sys`, with the file behind every value.
 //!
 //! ```text
 //! CPUs        devices/system/cpu/{possible,online}, cpuN/{cpu_capacity,topology,cache,cpuidle}
@@ -338,7 +338,7 @@ fn idle_states(root: &Root, cpu_dir: &str) -> Vec<Idle> {
     root.list(&dir).into_iter().filter(|n| n.starts_with("state")).filter_map(state).collect()
 }
 
-/// What `/proc/cpuinfo` says and sysfs does not.
+/// Facts that `/proc/cpuinfo` says and sysfs does not.
 #[derive(Clone, Debug, Default)]
 struct CpuInfo {
     model: Option<Fact>,

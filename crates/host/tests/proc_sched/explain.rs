@@ -55,7 +55,7 @@ pub(crate) struct Estimates {
     pub(crate) either: usize,
     /// Kept, as it had to be with both.
     pub(crate) kept: usize,
-    /// Neither gives what the kernel has.
+    /// Dequeues for which neither gives what the kernel has.
     pub(crate) wrong: usize,
 }
 

@@ -13,9 +13,9 @@ pub(crate) struct Seen {
     pub(crate) first: TaskSched,
     /// As last read: the same sums; counters and util_est may have moved on meanwhile.
     pub(crate) last: TaskSched,
-    /// When it was first read.
+    /// Time at which the state was first read.
     pub(crate) at: Duration,
-    /// How long nobody looked before that: whatever else happened did so in this time.
+    /// Time for which nobody looked before that: whatever else happened did so then.
     pub(crate) blind: Duration,
     /// Nothing was lost between the state before and this one, except in `blind`.
     pub(crate) follows: bool,

@@ -1,4 +1,4 @@
-//! What a job file says, read and written.
+//! Tests of job files, read and written.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What [`crate::latency_nice`] changes in CFS: who preempts, at wakeups and ticks, and a list of those who want
-//! the CPU soon, from their wakeup until they have run for the least time.
+//! Changes of [`crate::latency_nice`] in CFS: which entity preempts, at wakeups and ticks, and a
+//! list of those that want the CPU soon, from their wakeup until they have run for the least time.
 //!
 //! Groups have none of their own here (`cpu.latency.nice`): their offset is 0.
 

@@ -276,8 +276,8 @@ impl CfsRq {
         }
     }
 
-    /// A woken entity gets its own vruntime back, or one half a latency behind the others, whichever
-    /// is later: so much of its sleep counts. Source: fair.c:`place_entity`.
+    /// Sets a woken entity's vruntime: its own, or one half a latency behind the others, whichever
+    /// is later; so much of its sleep counts. Source: fair.c:`place_entity`.
     fn place_woken(&self, entity: &mut Entity) {
         let mut credit = self.tunables.latency_ns;
         if self.is_idle(entity) {
@@ -336,7 +336,7 @@ impl CfsRq {
         if !matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial) {
             self.normalize(&mut entity);
         }
-        // Who comes right back must not find itself behind where it was.
+        // An entity that comes right back must not find itself behind where it was.
         if kind != DequeueKind::Save {
             self.update_min_vruntime();
         }

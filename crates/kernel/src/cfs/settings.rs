@@ -1,4 +1,4 @@
-//! What a CFS runqueue is told once: its switches and its tunables.
+//! Settings of a CFS runqueue, told once: its switches and its tunables.
 
 use crate::KernelRev;
 

@@ -205,7 +205,7 @@ impl MenuDevice {
             .map_or(NONE_US, |sum| (sum / (RESOLUTION * DECAY * NSEC_PER_USEC)).min(NONE_US))
     }
 
-    /// The CPU has been `idle` for that long in `state`; `tick_wakeup`: the tick woke it.
+    /// Learns that the CPU has been idle for `idle` in `state`; `tick_wakeup`: the tick woke it.
     ///
     /// Source: menu.c:`menu_update`.
     pub(super) fn update(&mut self, state: IdleState, idle: Span, tick_wakeup: bool, tick: Span) {
@@ -229,7 +229,7 @@ impl MenuDevice {
         self.remember(u64::from((measured / NSEC_PER_USEC) as u32));
     }
 
-    /// A sleep takes the place of the oldest one.
+    /// Puts a sleep, in µs, in the place of the oldest one.
     fn remember(&mut self, us: u64) {
         let oldest = core::mem::replace(&mut self.intervals_us[self.interval_ptr], us);
         self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;

@@ -35,7 +35,7 @@ pub struct IdleState {
     pub exit_latency: Span,
 }
 
-/// What a CPU knows when it goes idle.
+/// Facts that a CPU knows when it goes idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
     /// Time to the next timer other than the tick; `None`: there is none.
@@ -104,7 +104,7 @@ impl Sleep {
     }
 }
 
-/// What a governor decides.
+/// Decision of a governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
     /// Index of the state.
@@ -116,7 +116,7 @@ pub struct Selected {
 /// A CPU's governor with what it remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdleGovernor {
-    /// What typical sleeps and the next timer say.
+    /// Governor that goes by typical sleeps and the next timer.
     Menu(MenuDevice),
     /// Timers first; what cut sleeps short is counted.
     Teo(TeoCpu),
@@ -156,7 +156,8 @@ impl IdleGovernor {
         }
     }
 
-    /// The CPU has been idle for `idle` in the state of that index; `by_tick`: the tick woke it.
+    /// Learns that the CPU has been idle for `idle` in the state of that index; `by_tick`: the tick
+    /// woke it.
     pub fn update(
         &mut self,
         states: &[IdleState],

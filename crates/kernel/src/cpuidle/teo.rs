@@ -111,7 +111,7 @@ impl TeoCpu {
         0
     }
 
-    /// The CPU has been `idle` for that long in `state`; `tick_wakeup`: the tick woke it.
+    /// Learns that the CPU has been idle for `idle` in `state`; `tick_wakeup`: the tick woke it.
     ///
     /// Source: teo.c:`teo_update`.
     pub(super) fn update(

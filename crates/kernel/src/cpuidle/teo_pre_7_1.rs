@@ -186,7 +186,7 @@ impl TeoCpuPre71 {
         None
     }
 
-    /// The CPU has been `idle` for that long in `state`; `tick_wakeup`: the tick woke it.
+    /// Learns that the CPU has been idle for `idle` in `state`; `tick_wakeup`: the tick woke it.
     ///
     /// Source: teo.c:`teo_update`, `teo_reflect`.
     pub(super) fn update(
@@ -255,8 +255,8 @@ impl TeoCpuPre71 {
     }
 }
 
-/// The tick stops for `duration` if that is a tick or more; else it ends the sleep after `delta`, and
-/// nothing deeper is taken than pays off by then.
+/// Stops the tick for `duration` if that is a tick or more; else the tick ends the sleep after
+/// `delta`, and nothing deeper is taken than pays off by then.
 fn tick_or_not(
     states: &[IdleState],
     sleep: Sleep,

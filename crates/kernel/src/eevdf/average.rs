@@ -320,8 +320,9 @@ impl CfsRq {
         entity.load = load;
     }
 
-    /// A queued entity takes a new weight, from 7.2 on; `vlag` is the bounded lag before, `protected` whether the entity is
-    /// running within its protected slice. Source: fair.c:`reweight_entity`, `rescale_entity`.
+    /// Gives a queued entity a new weight, from 7.2 on; `vlag` is the bounded lag before,
+    /// `protected` whether the entity is running within its protected slice. Source:
+    /// fair.c:`reweight_entity`, `rescale_entity`.
     pub(super) fn rescale_queued(
         v: u64,
         entity: &mut Entity,

@@ -156,7 +156,7 @@ impl CfsRq {
         }
     }
 
-    /// The running entity gives up the rest of its request (`sched_yield`); the caller
+    /// Makes the running entity give up the rest of its request (`sched_yield`); the caller
     /// reschedules. Nothing happens if it is alone. Source: fair.c:`yield_task_fair`.
     pub fn yield_task(&mut self) {
         if self.timeline.is_empty() {
@@ -242,8 +242,8 @@ impl CfsRq {
         true
     }
 
-    /// The slice of a queued group's entity becomes that of its most impatient task, where it stands.
-    /// Source: fair.c:`enqueue_task_fair`, `dequeue_entities` (6.12).
+    /// Sets the slice of a queued group's entity, where it stands, to that of its most impatient
+    /// task. Source: fair.c:`enqueue_task_fair`, `dequeue_entities` (6.12).
     pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {
         let id = id.into();
         match &mut self.curr {

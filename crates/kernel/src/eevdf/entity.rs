@@ -272,7 +272,7 @@ pub enum DequeueKind {
     Save,
 }
 
-/// What became of a dequeue.
+/// Outcome of a dequeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeued {
     /// The entity left; with its lag, to be enqueued again here or elsewhere.

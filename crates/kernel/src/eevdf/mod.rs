@@ -488,7 +488,7 @@ impl CfsRq {
         self.pick_eevdf(true)
     }
 
-    /// The delayed `id` leaves (see [`CfsRq::take_departed`]).
+    /// Takes the delayed `id` out of the queue (see [`CfsRq::take_departed`]).
     pub fn depart(&mut self, id: EntityId) {
         self.depart_if_delayed(id);
     }

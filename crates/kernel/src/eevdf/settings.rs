@@ -1,4 +1,4 @@
-//! What a runqueue is told once: the generation of the kernel, its switches and its tunables.
+//! Settings of a runqueue, told once: the generation of the kernel, its switches and its tunables.
 
 use crate::KernelRev;
 use crate::latency_nice::latency_slice;

@@ -124,7 +124,8 @@ impl Timeline {
         Some(self.nodes[n as usize].entity)
     }
 
-    /// A queued entity becomes this; of those of its deadline it comes where it came, unless that is new.
+    /// Replaces a queued entity in place. Among entities of equal deadline it keeps its position,
+    /// unless its deadline is new.
     pub(crate) fn put_right(&mut self, entity: Entity) {
         let Some((_, n)) = self.slot(entity.id) else { return };
         self.root = self.remove_under(self.root, n);

@@ -1,4 +1,4 @@
-//! What the head of the file claims, held with a CPU of 1 µs steps.
+//! Tests of the claims in the head of the file, with a CPU of 1 µs steps.
 
 use super::*;
 use alloc::{vec, vec::Vec};
@@ -28,7 +28,7 @@ fn spins(runtime: u64, period: u64) -> Task {
     Task { ask: ask(runtime, period), work: 0, every: period }
 }
 
-/// What came of it: ns run by task and by those below, the latest that a job was, by task.
+/// Outcome of a run: ns run by task and by the classes below, the latest that a job was, by task.
 struct Came {
     ran: Vec<u64>,
     below: u64,

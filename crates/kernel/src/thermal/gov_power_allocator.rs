@@ -24,7 +24,7 @@ fn mul_frac(x: i64, y: i64) -> i64 {
     (x * y) >> FRAC_BITS
 }
 
-/// What the controller is told.
+/// Parameters that the controller is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {
     /// mW that the zone can shed for ever at the control temperature.

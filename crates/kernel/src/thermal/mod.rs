@@ -1,4 +1,4 @@
-//! What heat does: the temperatures of a machine, and what the kernel does about them.
+//! Heat: the temperatures of a machine, and what the kernel does about them.
 //!
 //! ```text
 //! rc                    power -> temperature             the hardware, not the kernel

@@ -45,7 +45,7 @@ pub struct Trip {
     threshold: i64,
 }
 
-/// What a look at a trip point found.
+/// Finding of a look at a trip point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossed {
     /// The trip is crossed upwards by this reading.

@@ -17,7 +17,7 @@ use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::study::Quantity;
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 
-/// What a time may be off by, in ticks: t0 is in ms, as a double.
+/// Error that a time may have, in ticks: t0 is in ms, as a double.
 const EPSILON: f64 = 1e-6;
 
 /// util_avg and util_est of the first task, and when it slept.

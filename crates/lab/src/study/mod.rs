@@ -144,7 +144,7 @@ fn reproduce_figure(figure: &Figure, phases: u32) -> Result<ReproducedFigure, Ru
     Ok(out)
 }
 
-/// What an experiment says about a figure.
+/// Finding of an experiment on a figure.
 struct Measured {
     /// Every row, in order.
     rows: Vec<JudgedRow>,

@@ -1,4 +1,4 @@
-//! What load tracking says in a run: of the first task, and of one CPU.
+//! Signals of load tracking in a run: of the first task, and of one CPU.
 //!
 //! ```text
 //! task_util            util_avg of the first task, averaged over time in the second half of the run

@@ -69,7 +69,7 @@ impl Seen {
     }
 }
 
-/// What steady activations came to, by one reading.
+/// Figures of steady activations, by one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Held {
     steady: u32,
@@ -116,7 +116,7 @@ impl Grid {
             let e = Experiment { workload, phase, ..experiment.clone() };
             let mut seen = Activations::default();
             let whole = run(&Simulator, &e, Options::default(), Some(&mut seen))?.result;
-            // The same run until then, event by event: what is left is the energy since.
+            // The run until then is the same, event by event: the difference is the energy since.
             let e = Experiment { duration: e.duration.min(Span(SETTLED.0)), ..e };
             let begun = run(&Simulator, &e, Options::default(), None)?.result;
             let period_ms = period_us as f64 / 1000.0;

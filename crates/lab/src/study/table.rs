@@ -75,7 +75,7 @@ pub(super) fn check_table(
     Ok(())
 }
 
-/// What each case and column changes, and all that is free.
+/// Changes of a case and column, and all that is free.
 type Point = Vec<(String, String)>;
 /// Values by case, column and quantity: each start phase.
 type All = Vec<Vec<Vec<Phases>>>;

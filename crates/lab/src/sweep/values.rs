@@ -1,4 +1,4 @@
-//! What `--vary NAME=VALUES` says.
+//! Values of `--vary NAME=VALUES`.
 //!
 //! ```text
 //! 500..4000:500      from the first to the second, both included where the steps meet it
@@ -162,7 +162,7 @@ fn factors(low: Decimal, high: Decimal, factor: Decimal) -> Result<Vec<String>, 
     }
     let mut all = Vec::new();
     let mut at = a as f64;
-    // Those that are rounded to the same count, too: a factor next to 1 would give no end of them.
+    // Values that round to the same one count, too: a factor next to 1 would give no end of them.
     for _ in 0..=MAX_POINTS {
         // What a float loses must not lose the last one.
         if at > b as f64 * (1.0 + 1e-9) {

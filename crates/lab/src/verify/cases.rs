@@ -1,5 +1,5 @@
-//! What the set's experiments run: rt-app JSON, each text a file of its own if somebody wants to run
-//! it alone.
+//! Workloads of the set's experiments: rt-app JSON, each text a file of its own if somebody wants
+//! to run it alone.
 //!
 //! ```text
 //! FIXED  what everybody asks about: ramps from four start states, periodic light and heavy,
@@ -181,7 +181,7 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
-    // It wants 6 ms at once and has reserved 4.
+    // The task wants 6 ms at once and has reserved 4.
     let overrun = tasks(&[
         ("frame", format!(r#""cpus": [0], {}"#, every(5_000, 17_000))),
         (
@@ -192,7 +192,7 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
-    // The same, but what others leave it may have.
+    // As before, but the task may have what others leave.
     let reclaim =
         overrun.replace(r#""dl-period": 20000"#, r#""dl-period": 20000, "dl-reclaim": true"#);
     let starved = r#"{"tasks": {

@@ -238,7 +238,7 @@ fn simulated(
 }
 
 /// `experiment` as the simulator has to run it beside a reference from the virtual machine
-/// ([`as_in_vm`]). A reference of the simulator changes nothing.
+/// (`as_in_vm`). A reference of the simulator changes nothing.
 pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
     match reference.header().filter(|_| is_virtual(reference)) {
         Some(header) => as_in_vm(experiment, &header.run.kernel_release, &header.machine.settings),

@@ -31,7 +31,7 @@ pub fn catch(set: &[Recorded]) -> Result<Vec<Caught>, RunError> {
             let mut found = Caught { name, about, by: None, failed: 0 };
             let mut most = 0.0;
             for (experiment_name, experiment, reference, mode, right) in &truth {
-                // One that never comes to the start fails every check.
+                // A mutant that never comes to the start fails every check.
                 let wrong = verify_with(experiment, reference, *mode, Some(mutant)).ok();
                 for check in newly_failed(right, wrong.as_ref()) {
                     found.failed += 1;

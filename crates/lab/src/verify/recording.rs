@@ -1,4 +1,4 @@
-//! What a real kernel did, kept: so that the simulator can be judged where there is none.
+//! Recordings of real kernels, kept so that the simulator can be judged where there is none.
 //!
 //! ```text
 //! risetime recording 1           a gzip of text, a file an experiment
@@ -33,7 +33,7 @@ const VERSION: &str = "1";
 /// No recording is longer than this when it is unpacked.
 const MAX_BYTES: u64 = 1 << 28;
 
-/// What a reference was made with.
+/// Tools that a reference was made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeWith {
     /// QEMU's version.

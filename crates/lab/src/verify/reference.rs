@@ -1,5 +1,5 @@
-//! What a reference trace tells: where the start is, the state of everything there, what things cost
-//! there that are free in the simulator, and the decisions after it.
+//! Facts that a reference trace tells: where the start is, the state of everything there, what
+//! things cost there that are free in the simulator, and the decisions after it.
 
 mod kthread;
 
@@ -355,7 +355,7 @@ pub(super) struct Begin {
 /// Finds out how each task began.
 pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
     let mut begin = vec![Begin::default(); tasks];
-    // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
+    // The task that runs on each CPU, and since when; tasks that have not begun, with their CPU.
     let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
     let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
     let mut idle: BTreeMap<CpuId, TaskId> = BTreeMap::new();
@@ -405,7 +405,7 @@ pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin
 
 /// The thread that runs where and when the first task is created, and its turns.
 pub(super) fn creator(trace: &Memory, start: &Start) -> Option<Creator> {
-    /// What the guest's agent asks for.
+    /// Slice that the guest's agent asks for.
     const SLICE: Span = Span::from_us(100);
     let (creator, since) = runs_on(trace, start.cpu, start.t0)?;
     let turns = turns(trace, creator, since);

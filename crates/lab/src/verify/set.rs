@@ -50,7 +50,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether it is drawn: of the half of the set that is, or of the [wide](super::wide) draw.
+    /// Whether the case is drawn: of the half of the set that is, or of the wide draw (`wide`).
     pub fn is_drawn(&self) -> bool {
         self.name.contains("/drawn-") || self.name.starts_with("wide-")
     }

@@ -243,7 +243,7 @@ enum Heard {
     Unknown,
 }
 
-/// What the reference did, by CPU and task.
+/// Course of the reference, by CPU and task.
 #[derive(Default)]
 struct There {
     /// Switches by CPU: when it went over to another task, and how the one before left.
@@ -475,7 +475,7 @@ impl There {
             Some((begun, end)) if end.since(from(begun)) < WAKEUP_LASTS => {
                 self.resched(cpu, from(begun), end, By::Wakeup)
             }
-            // It was awake, and has been moved.
+            // The task was awake, and has been moved.
             _ => self.resched(cpu, at, at + AT_ONCE, By::Other),
         }
     }

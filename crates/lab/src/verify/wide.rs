@@ -45,7 +45,7 @@ pub const WIDE_ON: [&str; 14] = [
 /// The most tasks of a case, those that are forked not counted.
 const MAX_TASKS: u64 = 12;
 
-/// What a kernel can do of what is drawn.
+/// Abilities of a kernel, among what is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Can {
     /// Clamps (CONFIG_UCLAMP_TASK).
@@ -66,7 +66,7 @@ impl Can {
     }
 }
 
-/// What a number is drawn for: numbers of different things have nothing to do with each other.
+/// Purpose of a drawn number: numbers of different purposes have nothing to do with each other.
 #[derive(Clone, Copy)]
 enum For {
     Machine,

@@ -210,7 +210,7 @@ impl Case {
         set.to_rtapp(how, Some(LEAD)).expect("nothing is shared")
     }
 
-    /// How many jobs miss their deadlines.
+    /// Counts the jobs that miss their deadlines.
     pub(crate) fn missed(&self, set: &TaskSet) -> u64 {
         let text = self.text(set);
         let workload =
@@ -284,7 +284,7 @@ pub(crate) fn from_csv(text: &str) -> Counts {
     counts
 }
 
-/// Which scheduler a case is of: the second word of its name.
+/// Returns which scheduler a case is of: the second word of its name.
 pub(crate) fn scheduler_of(case: &str) -> &str {
     case.split_once(' ').map_or(case, |(_, word)| word)
 }

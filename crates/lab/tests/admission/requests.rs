@@ -49,7 +49,7 @@ pub(crate) fn workload(seed: u64) -> String {
     out
 }
 
-/// Who is taken, as the kernel of that release counts.
+/// Returns the verdict on each request, + or -, as the kernel of that release counts.
 pub(crate) fn taken(release: &str, seed: u64) -> String {
     let mut version = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (version.next().unwrap_or(0), version.next().unwrap_or(0));

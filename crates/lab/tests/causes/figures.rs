@@ -22,7 +22,7 @@ pub(crate) const EXPERIMENTS: &[Asked] = &[
     ("phone", "pixel6", &[]),
 ];
 
-/// One of them under a release.
+/// An experiment, by its index in [`EXPERIMENTS`], and a release.
 pub(crate) type Of = (usize, String);
 /// The ms of each state, of all tasks together; and `hz` and `rate_limit_us`, as the kernel had them.
 pub(crate) type Lost = BTreeMap<String, f64>;
@@ -68,7 +68,7 @@ pub(crate) fn run(backend: &dyn Backend, request: &Request) -> Result<Lost, RunE
     Ok(lost)
 }
 
-/// Where it is kept.
+/// The file of the recorded figures.
 pub(crate) fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/causes/real.csv")
 }
@@ -86,7 +86,7 @@ pub(crate) fn recorded() -> BTreeMap<Of, Lost> {
     all
 }
 
-/// The same as a file.
+/// Writes the recorded figures as a file.
 pub(crate) fn to_csv(all: &BTreeMap<Of, Lost>) -> String {
     let mut text = String::from("experiment,release,what,value\n");
     for ((experiment, release), lost) in all {

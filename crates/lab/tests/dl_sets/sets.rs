@@ -54,7 +54,7 @@ pub(crate) fn set(platform: &Platform, draw: &Draw, percent: u64, seed: u64) -> 
     sets.find(fits).expect("one of so many")
 }
 
-/// That set under a policy.
+/// Returns the experiment of that set under a policy.
 pub(crate) fn experiment(
     platform: &Arc<Platform>,
     set: &[Task],

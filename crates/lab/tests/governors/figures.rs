@@ -106,7 +106,7 @@ pub(crate) fn run(backend: &dyn Backend, experiment: &Experiment) -> Result<Phas
     phase_spans(experiment.platform.tick(), PHASES).map(one).collect()
 }
 
-/// Where the recorded figures are.
+/// The file of the recorded figures.
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/governors/real.csv")
 }

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Where the workloads and the recorded figures are.
+/// The directory of the workloads and the recorded figures.
 pub(crate) fn dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/side_by_side")
 }
@@ -71,7 +71,7 @@ pub(crate) fn simulate(
 
 /// One figure of a task, or of the machine, on both sides.
 pub(crate) struct Pair {
-    /// Whose, and which.
+    /// The task, or the machine, and the figure's name.
     pub(crate) task: String,
     pub(crate) figure: &'static str,
     /// In ascending order.

@@ -1,4 +1,4 @@
-//! From TOML to [`Platform`], and all that can be wrong on the way.
+//! Reader of TOML into [`Platform`], and all that can be wrong on the way.
 
 use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, thermal, topology, work};
 use crate::InputError;

@@ -36,7 +36,7 @@ pub const SMT_SPEED: &str = "smt_speed";
 /// average on Zen 5, Phoronix 2024) and up to 1.3 (Marr et al., Intel Technology Journal 2002).
 pub const SMT_SPEED_DEFAULT: u64 = 640;
 
-/// What CPUs share beside frequency and last-level cache. Empty: every CPU is a core of its own,
+/// Sharing among CPUs beside frequency and last-level cache. Empty: every CPU is a core of its own,
 /// shares nothing below the last level, and there is one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {

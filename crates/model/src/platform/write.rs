@@ -1,4 +1,4 @@
-//! From [`Platform`] to TOML; what comes out reads back as the same platform.
+//! Writer of [`Platform`] as TOML; its text reads back as the same platform.
 
 use super::{Domain, Platform, thermal, topology};
 use crate::toml_in::{key, quote};

@@ -1,4 +1,4 @@
-//! From TOML to [`Study`], and all that can be wrong on the way.
+//! Reader of TOML into [`Study`], and all that can be wrong on the way.
 
 use super::table::Table as Cases;
 use super::{At, Figure, Instead, List, Quantity, Reading, Relation, Row, Setup, Study};

@@ -30,20 +30,20 @@ pub struct Table {
     pub cases: Vec<Case>,
     /// Columns of the table.
     pub columns: Vec<Column>,
-    /// What the document leaves open.
+    /// Choices that the document leaves open.
     pub free: Vec<Free>,
     /// Conditions that have to hold.
     pub checks: Vec<Check>,
 }
 
-/// What a cell holds.
+/// Quantity that a cell holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellQuantity {
     /// Short name.
     pub name: String,
     /// The figure of a run, by the name that `--expect` has for it.
     pub metric: String,
-    /// What a run has to be like for 0 % and for 100 %; `None`: the figure itself.
+    /// Runs that stand for 0 % and for 100 %; `None`: the figure itself.
     pub between: Option<[Vary; 2]>,
     /// Way in which figures become what the document has; unless by [`Scale::Run`] only ratios are
     /// meant: all cells times one number.
@@ -81,7 +81,7 @@ pub struct Case {
     pub metric: Option<String>,
     /// Cases of which this one is the sum, by place; such a case is not run.
     pub sum: Vec<usize>,
-    /// What the quantities may be proportional to.
+    /// Value to which the quantities may be proportional.
     pub at: Option<f64>,
     /// True if the free values are fitted on this case.
     pub fit: bool,
@@ -103,10 +103,10 @@ pub struct Column {
     pub stdev: Vec<Vec<Decimal>>,
 }
 
-/// What the document leaves open.
+/// Choice that the document leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Free {
-    /// What a sweep calls it.
+    /// Name in a sweep.
     pub name: String,
     /// The plausible values; the first is taken where nobody searches.
     pub values: Vec<String>,
@@ -168,14 +168,14 @@ pub enum What {
     /// Share of the cases in which the document has them that far apart which have the two columns
     /// in its order, in %.
     Side(usize, usize, Vec<usize>),
-    /// What the cell of a column and case is.
+    /// Value of the cell of a column and case.
     Cell(usize, usize),
     /// Ratio of the first column's cell of a case to the second column's.
     Times(usize, usize, usize),
 }
 
 impl What {
-    /// What a file calls them.
+    /// Names in a file.
     const NAMES: [&'static str; 12] = [
         "median_error",
         "largest_error",

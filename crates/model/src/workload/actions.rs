@@ -22,7 +22,7 @@ const MAX_BYTES: i64 = 1 << 50;
 /// rt-app's `mem_buffer_size` where the file says nothing.
 const BUFFER: u64 = 4 << 20;
 
-/// What all tasks of a file name.
+/// Names that all tasks of a file share.
 #[derive(Default)]
 pub(super) struct Shared {
     mutexes: Names,

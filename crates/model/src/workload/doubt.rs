@@ -167,7 +167,8 @@ impl Workload {
 
     fn too_slow_task(&self, task: &TaskSpec, platform: Option<&Platform>) -> Option<InputError> {
         task.phases.iter().find_map(|phase| {
-            // Who asks for a share of what there is may ask for too much: that is what the class is for.
+            // A task that asks for a share of what there is may ask for too much: that is what the
+            // class is for.
             if matches!(phase.attr.policy.or(task.attr.policy), Some(Policy::Overcommit { .. })) {
                 return None;
             }

@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Work,
 }
 
-/// What a key of a task or phase is.
+/// Meaning of a key of a task or phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// An attribute or structural key, by its exact name.

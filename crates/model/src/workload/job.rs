@@ -18,7 +18,7 @@ use jsonc_parser::common::{Range, Ranged};
 use risetime_kernel::units::Span;
 use std::collections::BTreeSet;
 
-/// What a task says of its jobs.
+/// Statements of a task on its jobs.
 #[derive(Clone, Debug)]
 pub(super) struct Said {
     name: Option<String>,

@@ -1,4 +1,4 @@
-//! What the tasks of a workload share, and who may do what with it.
+//! Objects that the tasks of a workload share, and which task may do what with them.
 //!
 //! ```text
 //! mutex       lock, unlock; wait and sync name one     every task begins without
@@ -130,7 +130,8 @@ pub(super) fn forks(task: &TaskSpec) -> impl Iterator<Item = (u32, u64)> + '_ {
     })
 }
 
-/// A third round begins as the second did: an event sets or clears, whatever was before.
+/// Returns the number of rounds to look at: a third begins as the second did, since an event sets
+/// or clears whatever was before.
 fn rounds(repeat: Repeat) -> u32 {
     match repeat {
         Repeat::Times(n) => n.min(2),

@@ -64,7 +64,7 @@ const SHARE_PERIOD_US: u64 = 10_000;
 /// would move others to the nearest).
 const SLICE_US: (u64, u64) = (100, 100_000);
 
-/// What a task's or phase's own keys say about its class, not yet settled.
+/// Statements of a task's or phase's own keys on its class, not yet settled.
 #[derive(Default)]
 pub(super) struct Said {
     policy: Option<(Kind, Range)>,

@@ -1,4 +1,4 @@
-//! From rt-app JSON to [`Workload`], and all that can be wrong on the way.
+//! Reader of rt-app JSON into [`Workload`], and all that can be wrong on the way.
 
 use super::actions::{Parsed, Shared, TaskNames};
 use super::events::{self, Key};
@@ -146,7 +146,7 @@ pub(crate) fn about_in(text: &str) -> String {
     line.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-/// What a file amounts to, while it is read.
+/// Parts of a file while it is read.
 #[derive(Default)]
 struct Parts {
     tasks: Vec<TaskSpec>,

@@ -28,7 +28,7 @@ mod theme;
 pub struct Chart {
     /// Title of the chart.
     pub title: String,
-    /// What a reader should know before the panels.
+    /// Text for a reader before the panels.
     pub subtitle: String,
     /// Origin of the chart: command and version.
     pub footer: String,

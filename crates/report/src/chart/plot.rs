@@ -255,7 +255,7 @@ impl Page {
                 let high = fits.rev().map(|p| place((p.0, p.2)));
                 self.fill(low.chain(high).collect(), colour, 0.22);
             }
-            // Its dots come last.
+            // The series' dots come last.
             Shape::Points(all) => all.iter().for_each(|m| self.intervals(plot, series.colour, m)),
             Shape::Bars(all) => {
                 for mark in all.iter().filter(|m| m.x.is_finite() && m.y.is_finite()) {

@@ -69,7 +69,7 @@ fn path(out: &mut String, points: &[(f64, f64)], closed: bool, paint: &Paint) ->
     Ok(())
 }
 
-/// A tenth of a px is enough.
+/// Formats a coordinate to a tenth of a px.
 fn number(x: f64) -> String {
     let text = format!("{:.1}", x + 0.0);
     text.strip_suffix(".0").unwrap_or(&text).to_string()

@@ -1,4 +1,4 @@
-//! What a user can change, and what it brings.
+//! Changes that a user can make, and their gain, as JSON.
 
 use super::{SCHEMA, print, settings};
 use super::{difference, estimate};

@@ -23,7 +23,7 @@ pub fn advice(a: &Advice) -> Chart {
     let sign = if a.metric.less_is_better() == Some(false) { -1.0 } else { 1.0 };
     let mut joined: Vec<(f64, f64)> = front.iter().map(|m| (m.x, m.y)).collect();
     joined.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // One that is beaten here is kept for the work that is done under it.
+    // A measure that is beaten here is kept for the work that is done under it.
     let mut best = f64::INFINITY;
     joined.retain(|(_, y)| {
         let better = y * sign < best;

@@ -1,4 +1,4 @@
-//! What a burst lost, a bar a cause.
+//! Picture of a burst's losses, a bar a cause.
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
 use crate::text::{AFFINITY, rest};

@@ -97,7 +97,7 @@ fn fitted(
     }
 }
 
-/// `rows`: how much room there is, as on the [screen](super::screen) of a run.
+/// `rows`: how much room there is, as on the [screen] of a run.
 fn table(
     all: &All<'_>,
     view: &View<'_>,

@@ -167,7 +167,7 @@ fn sure(d: Option<&Difference>) -> &'static str {
 /// The rows of all tables.
 struct Rows<'c> {
     c: &'c Compared,
-    /// What each is called there.
+    /// Mark of each in the tables.
     marks: Vec<String>,
 }
 

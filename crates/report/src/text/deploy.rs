@@ -1,4 +1,5 @@
-//! Where real-time tasks go: who has a place, by which test, and the commands that put them there.
+//! Page of a plan for real-time tasks: their places, by which test, and the commands that put them
+//! there.
 
 use super::page::{Ink, Page, Table};
 use super::{Style, deploy_commands};

@@ -1,4 +1,5 @@
-//! Where the optimiser puts graphs: CPU, frequency and deadline of each node, the power, and how sure it is of it.
+//! Page of a plan for graphs by the optimiser: CPU, frequency and deadline of each node, the power,
+//! and how sure it is of it.
 
 use super::Style;
 use super::deploy_commands;
@@ -29,7 +30,7 @@ pub enum Proof {
     },
 }
 
-/// What a page says.
+/// Contents of a page.
 #[derive(Clone, Copy)]
 pub struct Optimised<'a> {
     /// The problem that was to be solved.
@@ -42,9 +43,9 @@ pub struct Optimised<'a> {
     pub found: Option<&'a Deployment>,
     /// Proof of how good that is.
     pub proof: Proof,
-    /// What became of it as it runs.
+    /// Outcome of the deployment as it runs.
     pub ran: Option<&'a Ran>,
-    /// What became of others, by the factor of their budgets in %.
+    /// Outcomes of others, by the factor of their budgets in %.
     pub before: &'a [(u64, Ran)],
     /// The kernel that was asked for, as `--policy` has it; `None`: the one that is taken unless one is.
     pub policy: Option<&'a str>,
@@ -308,7 +309,7 @@ fn commands(page: &mut Page<'_>, o: &Optimised<'_>, d: &Deployment) {
         .enumerate()
         .filter_map(|(i, v)| {
             let Some(cpu) = on(i) else {
-                // Who asks a device.
+                // The helper thread, which asks a device.
                 let helper = p.helper.map(|h| p.cpus[h.cpu].id)?;
                 return Some((v.name.as_str(), helper, Attr::Fifo(99)));
             };

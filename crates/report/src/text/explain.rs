@@ -151,7 +151,7 @@ fn rows(all: &[Explanation]) -> Vec<Row> {
     rows
 }
 
-/// What no cause's absence gives back.
+/// Name of what no cause's absence gives back.
 pub(crate) const AFFINITY: &str = "what affinity forbids";
 
 /// The name of what is left without any of the causes.

@@ -47,13 +47,13 @@ pub(super) struct Figure {
     pub(super) none: &'static str,
     /// True if the figure may be small, and is shown to three digits.
     pub(super) fine: bool,
-    /// What time it is about.
+    /// Time that the figure is about.
     pub(super) time: Time,
     /// Times of each run.
     pub(super) times: Vec<Times>,
 }
 
-/// What time a figure is about.
+/// Time that a figure is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     /// The burst's.
@@ -147,7 +147,7 @@ impl Figure {
 
 /// Two bursts of a task are at least so far apart.
 const BURSTS_APART_MS: f64 = 4.5;
-/// What a reader sees of a time.
+/// Least time that a reader sees, in ms.
 const SHOWN_MS: f64 = 0.1;
 
 /// The times at which the reported burst begins, and the run ends.

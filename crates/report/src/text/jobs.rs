@@ -111,7 +111,7 @@ pub(super) fn table_of(page: &mut Page<'_>, r: &RunResult, most: usize) {
     title(page, "");
     let mut table = table("");
     let mut all: Vec<&Jobs> = r.jobs.iter().collect();
-    // Those that are late before those that are not.
+    // Late jobs come before those that are not.
     let late = |j: &Jobs| j.latest.as_ref().map_or(f64::MIN, |l| l.lateness_ms);
     all.sort_by(|a, b| {
         b.declared

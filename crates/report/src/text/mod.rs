@@ -1,4 +1,4 @@
-//! What a person reads at a terminal: the answer first, the evidence below it.
+//! Pages that a person reads at a terminal: the answer first, the evidence below it.
 //!
 //! Every function returns the whole text, fits it into [`Style::width`] columns (40 at
 //! least), and is plain when no colour is wanted.

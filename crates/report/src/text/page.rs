@@ -18,7 +18,7 @@ use risetime_analysis::RunResult;
 use risetime_analysis::caution::{Caution, Figure};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What a piece of text is, which decides its colour.
+/// Role of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
     /// Ordinary.
@@ -31,7 +31,7 @@ pub(super) enum Ink {
     Dim,
     /// The measured curve, and bars.
     Curve,
-    /// What the curve is compared with.
+    /// Curve that another one is compared with.
     Good,
     /// The ink of what was lost.
     Bad,

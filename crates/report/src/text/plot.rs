@@ -70,7 +70,7 @@ pub(super) struct Plot<'a> {
     pub(super) rows: usize,
     /// Values to label on the y axis, with their labels.
     pub(super) y_marks: Vec<(f64, String)>,
-    /// What the x axis counts.
+    /// Unit of the x axis.
     pub(super) x_unit: &'a str,
     pub(super) curves: Vec<Curve>,
     pub(super) shade: Option<Shade<'a>>,

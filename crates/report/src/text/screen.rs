@@ -29,7 +29,7 @@ const ROWS: usize = 7;
 /// View of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct View<'a> {
-    /// What the workload is, in a line.
+    /// Description of the workload, in a line.
     pub about: &'a str,
     /// The task that was asked for, by its name or a pattern.
     pub task: Option<&'a str>,
@@ -255,7 +255,7 @@ fn climb(page: &mut Page<'_>, t: &TaskResult) {
     page.blank();
 }
 
-/// What tasks of one name took together.
+/// Sums over tasks of one name.
 #[derive(Default)]
 struct Together {
     n: usize,

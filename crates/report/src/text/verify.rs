@@ -26,15 +26,15 @@ const ROWS: usize = 14;
 pub struct Verified<'a> {
     /// `rampup on m1 under mainline`.
     pub experiment: &'a str,
-    /// What the reference was: `Linux 7.2.13 in a virtual machine`.
+    /// Kind of the reference: `Linux 7.2.13 in a virtual machine`.
     pub reference: &'a str,
     /// The checks.
     pub comparison: &'a Comparison,
     /// Number of checks that must hold.
     pub wanted: usize,
-    /// What the reference lived through.
+    /// Curve of the reference.
     pub was: &'a Curve,
-    /// What the simulator did.
+    /// Curve of the simulator.
     pub simulated: &'a Curve,
     /// Parts of the start state that could not be read.
     pub unread: &'a [String],

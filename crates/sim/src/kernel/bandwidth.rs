@@ -113,7 +113,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The group may not go on here unless the pool has something left; true if it is throttled.
+    /// Throttles the group here unless the pool has something left; returns whether it is
+    /// throttled.
     fn throttle_cfs_rq(&mut self, g: GroupId) -> bool {
         let cpu = self.cpu;
         let (tasks, rq) = (self.m().throttles_tasks(), self.m().groups.rq(cpu, g));
@@ -129,7 +130,7 @@ impl Rq<'_, '_> {
         true
     }
 
-    /// The group does not go on here.
+    /// Marks the group and those inside it as throttled on this CPU.
     pub(crate) fn throttles(&mut self, g: GroupId) {
         let (cpu, tasks) = (self.cpu, self.m().throttles_tasks());
         let now = self.m().cpus[cpu.index()].clock.rq_clock_pelt();
@@ -156,7 +157,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The running task is to leave when it goes back to user mode, which here it does at the end
+    /// Asks the running task to leave when it goes back to user mode, which here it does at the end
     /// of whatever happens now (`task_throttle_setup_work`).
     fn throttle_work(&mut self, g: GroupId) {
         let cpu = self.cpu;
@@ -165,7 +166,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The first entity is queued on a level (end of `enqueue_entity`).
+    /// Charges or throttles the level of `g` as its first entity is queued (end of
+    /// `enqueue_entity`).
     pub(crate) fn first_queued(&mut self, g: GroupId) {
         let cpu = self.cpu;
         if !self.m().groups.limited {
@@ -189,7 +191,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The last entity has left a level (end of `dequeue_entity`).
+    /// Gives the runtime of the level of `g` back as its last entity has left (end of
+    /// `dequeue_entity`).
     pub(crate) fn last_dequeued(&mut self, g: GroupId) {
         let cpu = self.cpu;
         if !self.m().groups.limited {
@@ -269,7 +272,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A level has got the CPU, unless it had it (`set`): from now on it runs.
+    /// Charges a level that has got the CPU; unless it had the CPU already (`set`), its time counts
+    /// from now on.
     pub(crate) fn bandwidth_set_next(&mut self, g: GroupId, set: bool) {
         let cpu = self.cpu;
         if !self.m().groups.limited {
@@ -343,8 +347,8 @@ impl Rq<'_, '_> {
     }
 }
 
-/// A period of this quota ends `at` some moment: so do the others, whole periods away. Its pool is full,
-/// as some periods without a task leave it.
+/// Sets the phase of a quota's periods so that one ends `at` this moment. The pool is full, as some
+/// periods without a task leave it.
 pub(crate) fn period_ends(pool: &mut Pool, at: Instant) {
     pool.phase = Span(at.0 % pool.period.0);
     if pool.expires.is_none() {
@@ -353,14 +357,15 @@ pub(crate) fn period_ends(pool: &mut Pool, at: Instant) {
 }
 
 impl Rq<'_, '_> {
-    /// The running task is to leave, but its CPU is in an interrupt: it does so behind that, on its way back to user mode.
+    /// Whether the running task, asked to leave, waits: its CPU is in an interrupt, and it leaves
+    /// behind that, on its way back to user mode.
     pub(crate) fn throttle_work_waits(&mut self) -> bool {
         let c = self.m().cpu(self.cpu);
         c.resched_held && c.irq_work_until > self.m().now || self.is_in_irq_work()
     }
 
-    /// The running task was to leave, and does so (`throttle_cfs_rq_work`); else it is returned: it may
-    /// go on after all.
+    /// Takes the running task, which was asked to leave, off its queue (`throttle_cfs_rq_work`); a
+    /// task that may go on after all is returned.
     pub(crate) fn throttle_cfs_rq_work(&mut self) -> Option<TaskId> {
         self.set_throttle_work(false);
         let cpu = self.cpu;
@@ -384,8 +389,8 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// A task of `g` has left because its time, or that of a group above, is used up: from now on throttled groups count as
-    /// such (`record_throttle_clock`).
+    /// Starts the throttled time of `g` and the groups above it: a task of `g` has left because its
+    /// time, or that of a group above, is used up (`record_throttle_clock`).
     fn record_throttle_clock(&mut self, g: GroupId) {
         let (now, mut g) = (self.m().now, g);
         while g != GroupId::ROOT {

@@ -1,4 +1,4 @@
-//! What load tracking did in older kernels: each mended since, each a setting, too.
+//! Load tracking in older kernels: each fault, mended since, is a setting, too.
 //!
 //! ```text
 //! setting                       mended in  arithmetic      what it changes
@@ -166,7 +166,7 @@ impl Rq<'_, '_> {
         avg.sched_rt_avg_update(clock, period, ran, domain.freq_scale);
     }
 
-    /// An interrupt has taken this long.
+    /// Adds the time that an interrupt has taken to the average of RT time.
     pub(crate) fn rt_avg_interrupt(&mut self, took: Span) {
         let Some(period) = self.m().before.sched_avg_period else { return };
         let Parts { c, domain, .. } = self.parts();

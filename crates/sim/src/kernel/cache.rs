@@ -195,7 +195,8 @@ pub(crate) fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCach
 }
 
 impl SchedCache {
-    /// The domains are others: of their caches nothing has been seen yet (`sched_cache_set`, `init_sched_domain_shared`).
+    /// Builds the caches' state anew for other domains; nothing has been seen of them yet
+    /// (`sched_cache_set`, `init_sched_domain_shared`).
     pub(crate) fn rebuild(&mut self, cpus: &[Cpu], online: &CpuSet) {
         let llcs = self.llc_id.iter().max().map_or(0, |last| *last as usize + 1);
         let mut found: Vec<Llc> = (0..llcs)
@@ -224,7 +225,7 @@ impl SchedCache {
         }
     }
 
-    /// A task of the process has run on `cpu`, up to `ran` in all.
+    /// Accounts the time that a task of the process has run on `cpu`, up to `ran` ns in all.
     fn account(&mut self, cpu: CpuId, task: TaskId, ran: u64, jiffies: u64) {
         let accounted = std::mem::replace(&mut self.task(task).accounted, ran);
         let delta = ran.wrapping_sub(accounted);
@@ -254,7 +255,7 @@ impl SchedCache {
         if llc.shared { llc.cpus.len() as u64 } else { 1 }
     }
 
-    /// The process is too big for a cache of so many CPUs.
+    /// Whether the process is too big for a cache of so many CPUs.
     pub(crate) fn invalid_llc_nr(&self, llc_size: u64) -> bool {
         self.knobs.invalid_llc_nr(self.process.nr_running_avg, llc_size)
     }
@@ -325,7 +326,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The process has run here for about `ran`, and that was so long ago: what another trace had before the start.
+    /// Accounts about `ran` that the process has run here, as another trace says, aged by `ago`,
+    /// the time since.
     pub(crate) fn has_run_before(&mut self, ran: Span, ago: Span) {
         let (cpu, jiffies, tick) = (self.cpu.index(), self.m().jiffies(), self.m().tick);
         let Some(cache) = self.cache_mut() else { return };

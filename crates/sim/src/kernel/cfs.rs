@@ -128,8 +128,9 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A task of the level of `g` has fallen asleep and others of its group are queued: one of them
-    /// comes next, if that is fair (`set_next_buddy`; nobody looks from 6.6 to 6.11).
+    /// Makes the next buddies of `g` and the groups above it: a task of the level has fallen asleep
+    /// and others of its group are queued, so one of them comes next, if that is fair
+    /// (`set_next_buddy`; nobody looks from 6.6 to 6.11).
     pub(crate) fn next_of_group(&mut self, g: GroupId) {
         let cpu = self.cpu;
         if self.m().throttled_hierarchy(cpu, g) && !throttles_tasks(self.m().rev)
@@ -254,8 +255,9 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
-    /// found the turn over. (Who is preempted stays the buddy that he is.)
+    /// Settles the reschedule request of this level after a wakeup's check: where the check does
+    /// not preempt, its accounting may still have found the turn over. (The preempted entity stays
+    /// the buddy that it is.)
     pub(crate) fn after_wakeup_check(&mut self, g: GroupId, preempts: bool) {
         if preempts {
             self.queue_mut(g).clear_need_resched();

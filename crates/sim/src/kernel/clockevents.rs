@@ -48,7 +48,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A timer was set, or the CPU goes on sleeping: where its tick is stopped, one comes for the first timer.
+    /// Sets the tick of a CPU whose tick is stopped to its first timer, after a timer was set or
+    /// the CPU goes on sleeping.
     pub(crate) fn program_event(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);

@@ -56,7 +56,7 @@ impl Rq<'_, '_> {
         t.avg.last_update_time.0 = 0;
     }
 
-    /// The running task sleeps until `until`, or exits.
+    /// Puts the running task to sleep until `until`; `None`: it exits.
     pub(crate) fn fall_asleep(&mut self, task: TaskId, until: Option<Instant>) {
         let (state, kind) = match until {
             Some(_) => (State::Sleeping, DequeueKind::Sleep),
@@ -75,7 +75,7 @@ impl Rq<'_, '_> {
         self.leave_queue(task, state, kind);
     }
 
-    /// The running task leaves its CPU's queue.
+    /// Takes the running task off its CPU's queue.
     pub(crate) fn leave_queue(&mut self, task: TaskId, state: State, kind: DequeueKind) {
         self.update_rq_clock();
         self.set_state(task, state);
@@ -122,7 +122,8 @@ impl Kernel<'_> {
             first_cpu_of(&self.m, self.first_cpu, task)
         } else {
             if !self.m.is_fork(task) {
-                // Its parent is the workload's main thread, which stays where the first task began, or another trace's.
+                // The task's parent is the workload's main thread, which stays where the first task
+                // began, or another trace's.
                 let parent = self.m.creator.map_or(self.parent_cpu, |t| self.m.task(t).cpu);
                 self.m.task_mut(task).cpu = parent;
             }
@@ -165,7 +166,7 @@ impl Kernel<'_> {
         let max_speed = m.max_speed(task);
         m.task_mut(task).max_speed = max_speed;
         if first && m.creator.is_some() {
-            // Its creator is bound to this CPU, and with that itself, too, until it runs.
+            // The task's creator is bound to this CPU, and so is the task until it runs.
             let t = &mut m.tasks[task.index()];
             t.binds_itself = Some(Box::new(t.allowed));
             t.set_allowed(&m.cpus, [cpu].into_iter().collect());
@@ -213,7 +214,7 @@ impl Kernel<'_> {
             self.before_start();
         }
         if self.m.fair_entity(prev, task).is_some() {
-            // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
+            // The task's dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
             // trace says, in which it may have left.
             let _ = self.m.instead(Point::Wakeup { task, waker });
             self.rq(prev).ttwu_do_activate(task, waker, false, Why::PrevCpu);
@@ -255,7 +256,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The start has come: the machine is brought to the state it should start from.
+    /// Brings the machine, at the start, to the state that it should start from.
     fn before_start(&mut self) {
         (self.m.start.begun, self.m.start.at) = (true, self.m.now);
         self.drive(|d, k| d.before_start(k));
@@ -276,7 +277,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The next tick comes after `first`, and all later ones from there.
+    /// Moves the ticks: the next one comes after `first`, and all later ones from there.
     pub(crate) fn move_tick_grid(&mut self, first: Span) {
         self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
         let at = self.m.now + first;
@@ -332,7 +333,7 @@ impl Rq<'_, '_> {
         self.prev_balance(prev);
         let mut next = self.pick_next_task();
         if next.is_none() {
-            // Its averages must stand before others are pulled in.
+            // The previous task's averages must stand before others are pulled in.
             self.put_prev_task(prev, None);
             if self.newidle_balance() {
                 next = self.pick_next_task();
@@ -426,7 +427,7 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ from one CPU to another
 
-    /// A queued or running task leaves for another CPU, or one in limbo.
+    /// Takes a queued or running task, or one in limbo, off this CPU for its move to another one.
     pub(crate) fn detach(&mut self, task: TaskId, to: CpuId, why: Why) {
         match self.m().task(task).throttled {
             true => self.detach_throttled(task, to, why),
@@ -452,7 +453,7 @@ impl Rq<'_, '_> {
         }
         self.deactivate(task, DequeueKind::Migrate);
         if running {
-            // It leaves the CPU runnable: the stopper has taken its place.
+            // The task leaves the CPU runnable: the stopper has taken its place.
             if self.m().groups.on() {
                 let group = self.m().task(task).group;
                 self.put_prev_parents(group, None);
@@ -494,7 +495,7 @@ impl Rq<'_, '_> {
         self.wakeup_preempt(task, false);
     }
 
-    /// A task in limbo leaves for another CPU (`dequeue_throttled_task`).
+    /// Takes a task in limbo off this CPU for its move to another one (`dequeue_throttled_task`).
     fn detach_throttled(&mut self, task: TaskId, to: CpuId, why: Why) {
         let (from, g) = (self.cpu, self.m().task(task).group);
         self.level(g).bandwidth.limbo.retain(|t| *t != task);
@@ -533,7 +534,7 @@ impl Rq<'_, '_> {
         self.enqueue_task_fair(task, EnqueueKind::Wakeup, true);
     }
 
-    /// A sleeping task moves: its load is taken off its old runqueue, this one, at the next update
+    /// Moves a sleeping task; its load is taken off its old runqueue, this one, at the next update
     /// (`migrate_task_rq_fair`).
     fn migrate_task_rq(&mut self, task: TaskId, to: CpuId, why: Why) {
         let from = self.cpu;
@@ -689,7 +690,7 @@ impl Rq<'_, '_> {
     pub(crate) fn tell_max_speed(&mut self, task: TaskId) {
         let max_speed = self.m().max_speed(task);
         let new = std::mem::replace(&mut self.t(task).max_speed, max_speed) != max_speed;
-        // Its creation tells it.
+        // The task's creation tells the new speed.
         if self.m().task(task).state == State::New {
             return;
         }
@@ -715,7 +716,7 @@ impl Rq<'_, '_> {
             return;
         }
         if self.m().task(task).state == State::New {
-            // It will be created with it, and nobody searches.
+            // The task will be created with this affinity; no CPU is searched for.
             return self.set_allowed(task, allowed);
         }
         // EINVAL: no such CPU is online. The affinity stays.
@@ -750,7 +751,8 @@ impl Machine {
 }
 
 impl Rq<'_, '_> {
-    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
+    /// Sends the CPU, which has nothing to run, to sleep (`pick_next_task_idle`): makes up for lost
+    /// time and chooses a state.
     pub(crate) fn go_idle(&mut self) {
         let decay = self.m().decay;
         let c = self.c();

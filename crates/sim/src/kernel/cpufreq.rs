@@ -118,7 +118,7 @@ impl Policy<'_, '_> {
         self.tell_tracker();
     }
 
-    /// The tracker hears what the kernel believes.
+    /// Tells the tracker what the kernel believes.
     fn tell_tracker(&mut self) {
         if self.m().tracker.is_none() {
             return;
@@ -132,7 +132,8 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The hardware changes after the transition latency of its new OPP.
+    /// Starts a change of the hardware to `freq`, which is done after the transition latency of its
+    /// OPP.
     fn start_transition(&mut self, freq: KHz) {
         let opps = &self.m().platform.domains[self.domain].opps;
         let latency = opps.iter().find(|o| o.freq == freq).map_or(Span(0), |o| o.latency);
@@ -147,7 +148,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The hardware has changed.
+    /// Completes a change of the hardware's frequency.
     pub(crate) fn freq_done(&mut self, generation: u32) {
         let d = self.d();
         if d.change_gen != generation {
@@ -164,7 +165,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The frequency is what another trace says, in every respect and at once.
+    /// Sets the frequency that another trace says, in every respect and at once.
     pub(crate) fn impose_freq(&mut self, freq: KHz) {
         let d = self.d();
         (d.wanted, d.target) = (freq, freq);
@@ -179,7 +180,8 @@ impl Policy<'_, '_> {
         self.set_hw_to(cur);
     }
 
-    /// The hardware runs at `freq` from now on: running tasks get on with their work at that.
+    /// Sets the hardware's frequency to `freq` from now on; running tasks get on with their work at
+    /// that.
     pub(crate) fn set_hw_to(&mut self, freq: KHz) {
         self.d().hw_asked = freq;
         let freq = self.d().hw_cap.map_or(freq, |cap| freq.min(cap));
@@ -239,7 +241,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The kthread wakes once the irq work has run: after what is going on now.
+    /// Wakes the kthread once the irq work has run, after what is going on now.
     ///
     /// ```text
     /// by     wants ── irq work ── wakes the kthread ── reschedules
@@ -285,8 +287,8 @@ impl Policy<'_, '_> {
         self.push(at, how(kthread, generation));
     }
 
-    /// The kthread is on the CPU with nothing to do: true, it has work (and takes it up);
-    /// false, the work is done and the driver takes over.
+    /// Gives the kthread, on the CPU with nothing to do, its next step. True: there is work, which
+    /// it takes up; false: the work is done and the driver takes over.
     pub(crate) fn sugov_next(&mut self) -> bool {
         if std::mem::take(&mut self.d().works) {
             self.governor_works();
@@ -340,8 +342,8 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The policy's next work is done by the worker of `cpu`, woken behind all that goes on at this moment
-    /// (`irq_work_queue`, `schedule_work_on`).
+    /// Gives the policy's next work to the worker of `cpu`, woken behind all that goes on at this
+    /// moment (`irq_work_queue`, `schedule_work_on`).
     fn works_on(&mut self, cpu: CpuId) {
         let place = self.m().cpu(cpu).in_domain;
         if let Some(&worker) = self.d().workers.get(place) {
@@ -383,7 +385,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The governor's kthread asks it, and takes its wish to the driver.
+    /// Asks the governor from its kthread, and takes its wish to the driver.
     fn governor_works(&mut self) {
         let request = self.ask(|governor, view, effects| governor.work(view, effects));
         self.grant();
@@ -403,7 +405,7 @@ impl Policy<'_, '_> {
         let place = self.m().cpu(of).in_domain;
         let timer = self.d().timers[place];
         let Some(set) = timer.set.filter(|_| timer.generation == generation) else { return };
-        // That of a CPU which has gone offline is somebody else's to run.
+        // The timer of a CPU which has gone offline is run by another CPU of the policy.
         let cpu = if self.m().root.online.contains(of) { of } else { self.d().cpus[0] };
         let idle = self.m().cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {
@@ -446,7 +448,7 @@ impl Policy<'_, '_> {
 
     // ------------------------------------------------------------------ its kthread
 
-    /// The kthread's step is over: on to the next one.
+    /// Takes the kthread on to its next step.
     pub(crate) fn advance_sugov(&mut self, cpu: CpuId, kthread: TaskId) {
         if self.sugov_next() {
             let work = || work::at_full_speed(self.sugov_work());

@@ -30,7 +30,7 @@ use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue};
 use risetime_trace::Event;
 
-/// What [`Rq::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
+/// Work of [`Rq::update_load_avg`] beside ageing (`DO_ATTACH`, `DO_DETACH`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
     /// The entity neither joins nor leaves.
@@ -261,7 +261,7 @@ impl Rq<'_, '_> {
                 self.trace_cfs();
                 self.cpufreq_update_util();
             }
-            // Its sums end here: until now it was queued but not runnable.
+            // The task's sums end here: until now it was queued but not runnable.
             let group = self.m().task(task).group;
             let now = self.m().cfs_rq_clock_pelt(cpu, group);
             let pelt = self.m().pelt(cpu);
@@ -326,8 +326,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
-    /// image): its own and, by the difference, its runqueue's, at their new place in the period.
+    /// Sets the task's PELT state from outside (`start_util`, `start_period_contrib`, a start
+    /// image) and, by the difference, its runqueue's, at their new place in the period.
     pub(crate) fn set_signals(
         &mut self,
         task: TaskId,
@@ -396,7 +396,7 @@ impl Rq<'_, '_> {
         let old = std::mem::replace(&mut t.weight, load.weight());
         t.nice = nice;
         if t.sched.class() != Class::Fair {
-            // Its load is nowhere counted while it is of another class.
+            // The task's load is counted nowhere while it is of another class.
         } else if t.avg.last_update_time.0 != 0 {
             let cfs = level_avg(m.c, m.groups, cpu, group);
             reweight_entity_load_avg(rev, m.decay, cfs, &mut t.avg, old, t.weight);

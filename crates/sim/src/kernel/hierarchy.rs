@@ -31,8 +31,8 @@ use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{GroupId, TaskId};
 
 impl Rq<'_, '_> {
-    /// A task of `g` is no longer, or again, runnable where it is queued (`set_delayed`,
-    /// `clear_delayed`).
+    /// Adds `by` to the counts of runnable tasks from `g` up: a queued task of `g` is no longer, or
+    /// again, runnable (`set_delayed`, `clear_delayed`).
     pub(crate) fn count_runnable(&mut self, g: GroupId, by: i32) {
         if !self.m().groups.on() {
             return;
@@ -69,7 +69,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A level's averages have changed: the CPU's frequency follows, or the group's load.
+    /// Passes on that a level's averages have changed: to the CPU's frequency, or to the group's
+    /// load.
     pub(crate) fn level_changed(&mut self, g: GroupId) {
         let cpu = self.cpu;
         if g == GroupId::ROOT {
@@ -179,8 +180,8 @@ impl Rq<'_, '_> {
         reweight_entity_load_avg(rev, decay, cfs, se, se_weight(old), se_weight(shares));
     }
 
-    /// A queued group's entity is looked at again: aged, counted, weighed, and its slice is that of
-    /// its most impatient task.
+    /// Brings a queued group's entity up to date: ages, counts and weighs it, and sets its slice to
+    /// that of its most impatient task.
     fn refresh_group(&mut self, g: GroupId) {
         let cpu = self.cpu;
         if !self.m().groups.nested {
@@ -230,7 +231,8 @@ impl Rq<'_, '_> {
         counted
     }
 
-    /// A task has left its queue; `runnable`: it was, until now; `sleeps`: it does not go elsewhere.
+    /// Counts a task out that has left its queue; `runnable`: it was, until now; `sleeps`: it does
+    /// not go elsewhere.
     pub(crate) fn task_left(&mut self, task: TaskId, runnable: bool, sleeps: bool) {
         if !self.m().groups.on() {
             return;
@@ -246,7 +248,7 @@ impl Rq<'_, '_> {
         rq.se.runnable = u64::from(rq.h_nr_runnable);
     }
 
-    /// An entity of weight `load` is queued on a level (`account_entity_enqueue`); the level's load
+    /// Counts an entity of weight `load` into a level (`account_entity_enqueue`); the level's load
     /// has been aged before.
     pub(crate) fn account_enqueue(&mut self, g: GroupId, load: u64) {
         let rq = self.level(g);
@@ -257,7 +259,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// An entity of weight `load` has left a level (`account_entity_dequeue`).
+    /// Counts an entity of weight `load` out of a level (`account_entity_dequeue`).
     pub(crate) fn account_dequeue(&mut self, g: GroupId, load: u64) {
         let rq = self.level(g);
         rq.load -= load;
@@ -405,8 +407,8 @@ impl Rq<'_, '_> {
         true
     }
 
-    /// A delayed dequeue of a group's entity has been completed by a pick; `entity` is out of the
-    /// queue of the level above.
+    /// Completes the accounts of a group whose entity's delayed dequeue a pick has completed;
+    /// `entity` is out of the queue of the level above.
     pub(crate) fn group_departed(&mut self, g: GroupId, entity: Entity) {
         let above = self.m().groups.parent(g);
         self.update_load_avg_group(g);
@@ -463,7 +465,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A task of `g` gets the CPU: so do the entities above it that do not have it already
+    /// Gives the CPU to the entities above a task of `g` that gets it, unless they have it already
     /// (`set_next_task_fair`). The task itself is set.
     pub(crate) fn set_next_parents(&mut self, g: GroupId, first: bool) {
         let cpu = self.cpu;
@@ -538,7 +540,8 @@ impl Rq<'_, '_> {
         self.reweight_flat(task);
     }
 
-    /// The queued task's weight in the flat queue follows its groups' (`reweight_eevdf`, from 7.3).
+    /// Updates the queued task's weight in the flat queue to its groups' (`reweight_eevdf`, from
+    /// 7.3).
     pub(crate) fn reweight_flat(&mut self, task: TaskId) {
         let cpu = self.cpu;
         if !self.m().groups.on() || self.m().groups.nested {

@@ -58,7 +58,8 @@ pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
 }
 
 impl Rq<'_, '_> {
-    /// The CPU's policy goes on with the CPUs left, or keeps its frequency until one comes back.
+    /// Takes the CPU out of its policy, which goes on with the CPUs left, or keeps its frequency
+    /// until one comes back.
     fn leave_policy(&mut self) {
         let cpu = self.cpu;
         let d = self.domain();

@@ -203,7 +203,7 @@ impl Rq<'_, '_> {
             }
             self.c().timers.remove(task);
             let t = self.t(task);
-            // Its own event comes too late.
+            // The timer's own event comes too late.
             t.timer_gen = t.timer_gen.wrapping_add(1);
             t.timer_cpu = None;
             self.wake_up_due(task);
@@ -228,7 +228,7 @@ impl Rq<'_, '_> {
     }
 }
 
-/// A timer of a class expires.
+/// Returns the event of a class's timer that expires.
 fn class_event(timer: ClassTimer, awake: bool) -> Ev {
     match timer {
         ClassTimer::CfsPeriod(group) => Ev::CfsPeriod { group, awake },

@@ -100,7 +100,7 @@ impl Rq<'_, '_> {
         timer.into_iter().chain(left).min()
     }
 
-    /// The idle state ends; its governor learns how long it was.
+    /// Ends the idle state; its governor learns how long it was.
     pub(crate) fn end_idle(&mut self, by_tick: bool) {
         let cpu = self.cpu;
         let (now, tick) = (self.m().now, self.m().tick);
@@ -120,7 +120,7 @@ impl Rq<'_, '_> {
         self.emit(Event::Idle { cpu, state: None });
     }
 
-    /// The CPU has left its idle state: it is awake, with the idle task current.
+    /// Ends the CPU's idle state: it is awake, with the idle task current.
     pub(crate) fn leave_idle(&mut self) {
         self.c().waking = false;
         self.end_idle(false);
@@ -128,7 +128,8 @@ impl Rq<'_, '_> {
 
     pub(crate) fn idle_resched(&mut self) {
         let cpu = self.cpu;
-        // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
+        // A timer of the CPU's own may have woken it meanwhile; the task queued from afar still
+        // wants it.
         if self.m().cpu(cpu).curr.is_none() && self.m().root.online.contains(cpu) {
             self.leave_idle();
             self.set_need_resched();
@@ -137,7 +138,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The idle task is done with an interrupt: on to the work that came, or back to idle.
+    /// Sends the idle task, done with an interrupt, on to the work that came, or back to idle.
     pub(crate) fn idle_loop(&mut self) {
         let cpu = self.cpu;
         let c = self.m().cpu(cpu);
@@ -154,7 +155,7 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// The CPU's tick has stopped: it takes part in nohz balancing.
+    /// Enters the CPU, whose tick has stopped, into nohz balancing.
     pub(crate) fn nohz_balance_enter_idle(&mut self) {
         let cpu = self.cpu;
         self.c().has_blocked_load = true;
@@ -166,7 +167,8 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// The CPU has left its idle state: what did not wake it expires now.
+    /// Lets the governor's timer that did not wake the idle CPU expire now, as the CPU has left its
+    /// idle state.
     #[inline]
     pub(crate) fn run_deferred_timer(&mut self) {
         let cpu = self.cpu;

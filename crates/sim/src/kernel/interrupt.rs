@@ -25,7 +25,8 @@ impl Machine {
 }
 
 impl Rq<'_, '_> {
-    /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
+    /// Handles a task's timer that expires on the CPU it slept on, which may have to wake up for
+    /// it.
     pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
         if matches!(self.m().task(task).role, Role::User) {
             self.counts_interrupt();
@@ -61,7 +62,7 @@ impl Rq<'_, '_> {
         self.idle_loop();
     }
 
-    /// A timer's interrupt takes its time from whoever runs.
+    /// Takes the time of a timer's interrupt from the running task.
     pub(crate) fn pay_for_interrupt(&mut self) {
         if self.m().costs.is_free(Kind::Tick) || self.m().cpu(self.cpu).curr.is_none() {
             return;
@@ -70,7 +71,7 @@ impl Rq<'_, '_> {
         self.steal(span);
     }
 
-    /// The timer of a class expires; `awake`: the CPU has left its idle state for it.
+    /// Handles a class's timer that expires; `awake`: the CPU has left its idle state for it.
     fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let cpu = self.cpu;
         if !awake {
@@ -112,7 +113,7 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// A timer expires; `awake`: its CPU has left its idle state for it.
+    /// Handles a class's timer that expires; `awake`: its CPU has left its idle state for it.
     pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         if let ClassTimer::Demotion(task) = timer {
             let cpu = self.m.task(task).cpu;
@@ -128,7 +129,7 @@ impl Kernel<'_> {
                 None => self.rt_period_timer(),
             }
         } else if self.m.hrtimers.at_ticks() && !awake {
-            // Its CPU's tick runs it.
+            // The tick of the timer's CPU runs it.
         } else if at <= self.m.sched_clock() {
             self.rq(cpu).class_timer(timer, awake);
         }
@@ -185,12 +186,12 @@ impl Kernel<'_> {
 }
 
 impl Rq<'_, '_> {
-    /// A quota's timer expires on `cpu`: an idle one leaves its idle state first, and `again` comes
-    /// then; true: it is awake.
+    /// Begins to handle a quota's timer on its CPU; returns whether the CPU is awake. An idle one
+    /// leaves its idle state first, and `again` comes then.
     pub(crate) fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
         let cpu = self.cpu;
         if self.m().hrtimers.at_ticks() && !awake {
-            // Its tick runs it.
+            // The CPU's tick runs the timer.
             return false;
         }
         let idle = self.m().cpu(cpu).idle;

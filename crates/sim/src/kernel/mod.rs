@@ -76,7 +76,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) q: Queue,
     pub(crate) governors: Vec<Box<dyn Governor>>,
     pub(crate) placement: Box<dyn Placement>,
-    /// What a policy that is asked just now wishes for.
+    /// Wishes of a policy that is asked just now.
     pub(crate) effects: Effects,
     /// Driver of the start, and perhaps of more.
     pub(crate) driver: Option<Box<dyn Driver>>,
@@ -86,7 +86,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) events: u64,
     /// CPU time that a frequency change costs the sugov kthread, at full speed.
     pub(crate) sugov_work: Span,
-    /// What another trace says of it instead.
+    /// Costs that another trace gives instead.
     pub(crate) kthread: Option<Kthread>,
     /// CPU on which the workload's first task is created, if that was said.
     pub(crate) first_cpu: Option<CpuId>,
@@ -101,7 +101,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) refused: Option<InputError>,
 }
 
-/// What a frequency change costs the sugov kthread.
+/// Cost of a frequency change for the sugov kthread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kthread {
     /// Time from when the governor wants a change until the kthread wakes.
@@ -117,16 +117,16 @@ pub struct Kthread {
 /// Stands above the kernel and brings a machine to a state at its start (`run/replay.rs`).
 /// Everything has a default: nothing.
 pub(crate) trait Driver {
-    /// The start has come; the task that starts is not queued yet.
+    /// Prepares the start, before the task that starts is queued.
     fn before_start(&mut self, _: &mut Kernel<'_>) {}
     /// The task that starts is queued there. False: the start settings decide its signals.
     fn apply_start(&mut self, _: &mut Rq<'_, '_>, _: TaskId) -> bool {
         false
     }
-    /// The first task has been created, and has its first signals; it is not queued yet.
+    /// Receives the first task, created with its first signals and not queued yet.
     fn created_first(&mut self, _: &mut Task) {}
-    /// A task has been created; it is not queued yet. How long its CPU, if that is idle, will take to look for
-    /// who is to run.
+    /// Receives a task that has been created and is not queued yet. Returns how long its CPU, if
+    /// idle, will take to look for a task to run.
     fn created(&mut self, _now: Instant, _: TaskId, _: &mut Task) -> Span {
         Span(0)
     }

@@ -111,7 +111,7 @@ impl<'a> Policy<'_, 'a> {
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.k.q.push(at, ev);
     }
-    /// The tracker hears.
+    /// Passes what has happened on to the tracker.
     #[inline]
     pub(crate) fn track(&mut self, heard: Heard) {
         if let Some(tracker) = &mut self.k.m.tracker {

@@ -1,4 +1,5 @@
-//! How util became a frequency before 6.8, when one number carried clamps and deadlines along.
+//! Conversion of util to a frequency before 6.8, when one number carried clamps and deadlines
+//! along.
 //!
 //! ```text
 //!  up to 6.7   util = clamp(cfs + rt), + dl bandwidth       freq = max · 1.25 · util / capacity

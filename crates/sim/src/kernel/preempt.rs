@@ -1,4 +1,4 @@
-//! When a CPU that should reschedule does so.
+//! Time at which a CPU that should reschedule does so.
 //!
 //! ```text
 //! resched_curr        TIF_NEED_RESCHED       on its own CPU: at the end of the interrupt or system call;
@@ -94,7 +94,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The CPU goes back to its task from an interrupt or a system call, or is at its tick.
+    /// Sees a request to reschedule as the CPU goes back to its task from an interrupt or a system
+    /// call, or is at its tick.
     pub(crate) fn hears(&mut self) {
         let cpu = self.cpu;
         if self.m().preempt.flagged.contains(cpu) {
@@ -102,7 +103,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The CPU is at its tick, from which on its flag is no longer lazy.
+    /// Sees a request to reschedule at the CPU's tick, from which on the flag is no longer lazy.
     pub(crate) fn hears_at_tick(&mut self) {
         let cpu = self.cpu;
         self.hears();

@@ -172,14 +172,15 @@ impl Rq<'_, '_> {
         let takes = self.takes(kind, task);
         self.holds_resched(takes);
     }
-    /// The CPU does not look for who is to run for so long from when it has left its idle state.
+    /// Keeps the CPU from looking for a task to run for `span` from when it has left its idle
+    /// state.
     pub(crate) fn holds_resched(&mut self, span: Span) {
         let (m, cpu) = (self.m(), self.cpu);
         let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
         let until = m.now + leaves + span;
         self.ends_later(until);
     }
-    /// The interrupt goes on for a while, and the CPU looks for who is to run behind it.
+    /// Extends the interrupt to `until`; the CPU looks for a task to run behind it.
     pub(crate) fn ends_later(&mut self, until: Instant) {
         let held = &mut self.c().irq_work_until;
         *held = (*held).max(until);
@@ -207,7 +208,8 @@ impl Rq<'_, '_> {
     pub(crate) fn preempt(&mut self) -> &mut Preempt {
         &mut self.k.m.preempt
     }
-    /// The running task leaves before it is back in user mode, as its group is throttled; or not, after all.
+    /// Notes whether the running task leaves before it is back in user mode, as its group is
+    /// throttled.
     pub(crate) fn set_throttle_work(&mut self, on: bool) {
         let work = &mut self.k.m.throttle_work;
         if on { work.insert(self.cpu) } else { work.remove(self.cpu) }
@@ -287,7 +289,7 @@ impl Rq<'_, '_> {
     pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
         self.k.m.task_mut(task).state = state;
     }
-    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
+    /// Makes the task the head of its runqueue's list (`rq->cfs_tasks`).
     pub(crate) fn list(&mut self, task: TaskId) {
         self.k.listed += 1;
         self.k.m.task_mut(task).listed = self.k.listed;
@@ -369,7 +371,7 @@ impl Rq<'_, '_> {
         self.k.forced_clamps
     }
 
-    /// A task's clamps are counted on this CPU, or are no longer.
+    /// Counts a task's clamps on this CPU, or no longer, by `count`.
     pub(crate) fn uclamp(
         &mut self,
         task: TaskId,
@@ -412,7 +414,7 @@ impl Rq<'_, '_> {
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.k.q.push(at, ev);
     }
-    /// The tracker hears.
+    /// Passes what has happened on to the tracker.
     #[inline]
     pub(crate) fn track(&mut self, heard: Heard) {
         if let Some(tracker) = &mut self.k.m.tracker {
@@ -428,7 +430,7 @@ impl Rq<'_, '_> {
         let domain = self.m().cpu(self.cpu).domain;
         self.k.policy(domain).update_util(self.cpu, false);
     }
-    /// The governor hears of it, if it asks for that.
+    /// Tells the governor of an occasion, if it asks for such.
     #[inline]
     pub(crate) fn governor_attends(&mut self, occasion: Occasion) {
         let domain = self.m().cpu(self.cpu).domain;
@@ -446,7 +448,7 @@ impl Rq<'_, '_> {
         t.due = Some(t.soft_expiry);
         self.wake_up(task);
     }
-    /// A task of this CPU leaves for another one.
+    /// Moves a task of this CPU to another one.
     pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
         self.k.move_queued(task, self.cpu, to, why);
     }
@@ -467,7 +469,7 @@ impl Rq<'_, '_> {
     pub(crate) fn push_dl_tasks(&mut self) {
         self.k.push_dl_tasks(self.cpu);
     }
-    /// The first of them is.
+    /// Pushes the first deadline task that waits on this CPU away.
     pub(crate) fn push_dl_task(&mut self) {
         self.k.push_dl_task(self.cpu);
     }

@@ -1,6 +1,6 @@
 //! The scheduler's sysctls and debugfs files that hold for the whole machine, and that no other file has.
 //!
-//! `sched_rt_runtime_us` limits real-time tasks up to 6.11 ([`super::class::rt`]); from 6.12 on the fair
+//! `sched_rt_runtime_us` limits real-time tasks up to 6.11 (`class/rt.rs`); from 6.12 on the fair
 //! class has a deadline server instead, whose runtime and period are files of each CPU in debugfs (here the same of all), and only the admission of
 //! deadline tasks is left of it. `sched_nr_migrate` is 8 in kernels with PREEMPT_RT.
 //!

@@ -123,7 +123,7 @@ fn switch_on(trips: &[Trip]) -> Option<i64> {
     (trips.len() > 1).then(|| trips[0].temperature())
 }
 
-/// What a domain does, for a governor that shares out power.
+/// Load of a domain, for a governor that shares out power.
 struct Load {
     cur: KHz,
     cpus: u64,
@@ -172,7 +172,8 @@ impl Thermal {
 }
 
 impl Thermal {
-    /// A domain takes on the state that the zones want: the highest frequency then. `None`: it is in that state.
+    /// Puts a domain into the state that the zones want; returns the highest frequency then.
+    /// `None`: it is in that state already.
     fn cpufreq_set_cur_state(&mut self, domain: usize) -> Option<KHz> {
         let state = self.wanted(domain);
         let device = &mut self.devices[domain];

@@ -41,7 +41,7 @@ impl Rq<'_, '_> {
             self.resume_user_mode_work(curr);
         }
         if self.m().cpu(cpu).hrtimers.sched_timer_left {
-            // Its timer is run by the tick, too, and does all of it again.
+            // The CPU's tick timer is run by the tick, too, and does all of this again.
             self.account_nice(curr);
             self.pay_for_interrupt();
         }
@@ -83,7 +83,7 @@ impl Rq<'_, '_> {
         self.governor_attends(Occasion::Tick);
     }
 
-    /// The CPU is awake for the timers of its tick; `done`: they have been run.
+    /// Runs the timers of the tick, for which the CPU is awake; `done`: they have been run.
     pub(crate) fn run_queues(&mut self, done: bool) {
         if done {
             self.c().hrtimers.running = false;

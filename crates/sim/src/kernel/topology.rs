@@ -1,4 +1,4 @@
-//! How a machine's scheduling domains come about, from the online CPUs as at every hotplug.
+//! Construction of a machine's scheduling domains from the online CPUs, as at every hotplug.
 //!
 //! ```text
 //! levels     the topology's, bottom up, each a partition of the CPUs; NUMA: a span a node
@@ -265,7 +265,7 @@ fn attach(levels: &[Level], cpu: CpuId) -> Vec<(usize, u32)> {
         let counted = if groups(l) { parent } else { parent & !sd::NEED_GROUPS };
         let same = levels[*below].span(cpu) == levels[l].span(cpu);
         if degenerate(l, parent) || (same && !*child & counted == 0) {
-            // It goes; what it prefers passes down where the spans are the same.
+            // The level goes; what it prefers passes down where the spans are the same.
             *child |= parent & sd::PREFER_SIBLING;
         } else {
             kept.push((l, parent));

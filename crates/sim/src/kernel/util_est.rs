@@ -43,7 +43,7 @@ impl Rq<'_, '_> {
         c.needs_changed();
     }
 
-    /// A fair task has been picked after another one (or itself): the other's time counts.
+    /// Counts the other's time when a fair task has been picked after another one (or itself).
     pub(crate) fn util_est_switched(&mut self, prev: Option<TaskId>, next: Option<TaskId>) {
         if let (Some(prev), Some(next)) = (prev, next)
             && self.m().is_fair(prev)
@@ -112,8 +112,8 @@ impl Rq<'_, '_> {
     }
 }
 
-/// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens without
-/// sched-qos.
+/// Takes the hints that a task gives about itself (`sched_setattr` with `SCHED_FLAG_QOS`); without
+/// sched-qos they have no effect.
 pub(crate) fn take_hints(series: &Series, t: &mut Task, hints: &[SchedQosHint]) {
     if series.rampup_multiplier.is_none() {
         return;

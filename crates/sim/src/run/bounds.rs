@@ -1,4 +1,5 @@
-//! What the machine of an experiment does at most, and promises at least: for who proves deadlines.
+//! Limits of the machine of an experiment, its most and its promised least, for proofs of
+//! deadlines.
 //!
 //! ```text
 //! admission    deadline tasks of a CPU reserve up to   max_bw · capacity / 1024 − the fair server's        (sched_dl_overflow)
@@ -19,7 +20,8 @@ use risetime_model::Experiment;
 /// Bounds of one experiment.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// What deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it; `None`: no limit.
+    /// Bandwidth that deadline tasks may reserve of a CPU of capacity 1024, 2²⁰ = all of it;
+    /// `None`: no limit.
     pub max_bw: Option<u64>,
     /// Runtime and period of each CPU's fair server, which counts as reserved; from 6.12 on.
     pub fair_server: Option<(Span, Span)>,

@@ -7,7 +7,7 @@
 //!
 //! A cause that is absent does not merely get smaller: whatever it delays happens at once. What
 //! that means exactly stands at each [`Cause`]; the mechanisms do not know of it, it is told them by hooks
-//! ([`Without`]). No experiment runs without a cause unless
+//! (`Without`). No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
 use crate::kernel::governor::{self, Works};
@@ -76,7 +76,8 @@ pub enum Cause {
     Throttling,
     /// Busy hardware threads of the same core. Absent: a thread is as fast beside them as alone.
     Smt,
-    /// What the kernel takes for itself: switches, wakeups, ticks, interrupts, cold caches. Absent: they take no time.
+    /// Time that the kernel takes for itself: switches, wakeups, ticks, interrupts, cold caches.
+    /// Absent: they take no time.
     Overhead,
     /// Boost OPPs that are allowed and not asked for. Absent: who asks for the highest ordinary OPP gets the highest of all.
     Boost,
@@ -98,7 +99,7 @@ pub struct Known {
     pub cause: Cause,
     /// Name of the cause in results and on the command line.
     pub name: &'static str,
-    /// What a person calls it.
+    /// Name that a person uses.
     pub label: &'static str,
     /// One sentence.
     pub about: &'static str,

@@ -38,7 +38,7 @@ pub(crate) struct Creating {
 }
 
 impl Creating {
-    /// The creator joins the machine: it wakes in time for the start at `start`.
+    /// Adds the creator to the machine; it wakes in time for the start at `start`.
     pub(crate) fn join(
         simulation: &mut Simulation<'_>,
         creator: &Creator,
@@ -127,7 +127,7 @@ impl Creating {
         }
     }
 
-    /// A turn begins at whose end the creator creates a task.
+    /// Begins a turn at whose end the creator creates a task.
     fn will_create(&mut self, creator: &mut Task, turn: Turn) {
         /// Time from the system call that gives it the child's attributes to the child's first
         /// enqueue.
@@ -138,8 +138,8 @@ impl Creating {
         creator.todo = Todo::Time(Span(turn.runs.0 - left.0));
     }
 
-    /// The creator has created a task, and goes back to its own attributes when it has run on for a
-    /// moment.
+    /// Ends the creation of a task: the creator goes back to its own attributes when it has run on
+    /// for a moment.
     pub(crate) fn creates(&mut self, rq: &mut Rq<'_, '_>, creator: TaskId) {
         /// Time from the child's first enqueue to the end of the system call that restores them.
         const MOMENT: Span = Span::from_us(28);
@@ -157,8 +157,8 @@ impl Creating {
     }
 }
 
-/// The creator takes on the attributes of the task that it will create, for it to inherit: its own policy, if it leaves
-/// that for longer than a moment.
+/// Gives the creator the attributes of the task that it will create, to inherit; returns its own
+/// policy, if it leaves that for longer than a moment.
 ///
 /// Since 7.0 who rises to a real-time policy is asked for its CPU (`sched_change_end`, so in 7.2 and 7.3), and waits among
 /// its like for its turn. Before (6.12), it goes on to the next tick, and is back before that: the governor hears of it,

@@ -21,7 +21,7 @@ use risetime_trace::RunError;
 pub(crate) struct Simulation<'a> {
     pub(crate) k: Kernel<'a>,
     pub(crate) user: User,
-    /// What another trace dictates.
+    /// Answers that another trace dictates.
     pub(crate) steers: Option<Steers>,
     /// Causes that are absent.
     pub(crate) without: Without,
@@ -165,7 +165,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The running task is in user mode (or, a kthread, back at its work).
+    /// Lets the running task go on: it is in user mode (or, a kthread, back at its work).
     fn go_on(&mut self, cpu: CpuId, task: TaskId) {
         let m = &self.k.m;
         if m.task(task).todo == Todo::Nothing && m.cpu(cpu).run_since <= m.now {
@@ -186,7 +186,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The running task's step is over: on to the next one.
+    /// Takes the running task, whose step is over, on to its next one.
     fn advance(&mut self, cpu: CpuId, task: TaskId) {
         match self.k.m.task(task).role {
             Role::User => self.user.advance(&mut self.k.current(cpu, task)),

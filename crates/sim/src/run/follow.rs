@@ -14,7 +14,7 @@
 //! decision is taken from nearly the state that the kernel there had, and one that differs does not lead to others.
 //!
 //! Every thread of the reference is a task here. Of those that are none of the workload's nothing but the name is
-//! known, and that one such as `kworker/3:1` belongs to CPU 3: what is asked about them is marked ([`Asked::user`]).
+//! known, and that one such as `kworker/3:1` belongs to CPU 3: what is asked about them is marked (`Asked::user`).
 //!
 //! Where the reference tells from what it decides (`Waking`, `Prio`, `Entity`, `CfsQueue`, `BalanceDue`, `BalanceLook`,
 //! `IdleSelect`), that is compared and taken over as well: a wakeup is asked for when it begins, and for whoever wakes;
@@ -53,7 +53,7 @@ use std::rc::Rc;
 use timeline::{Texts, What, causes_first, next_wakeups};
 use told::{levels, sleeps};
 
-/// What the reference does not say by events.
+/// State of the reference that its events do not say.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
     /// Time from 0 to the first tick.
@@ -76,11 +76,11 @@ pub struct Asked {
     pub own: Answer,
     /// The reference's, where it was known when asked.
     pub given: Option<Answer>,
-    /// What a simple mind would answer: the previous CPU, whoever waits longest.
+    /// Answer of a simple mind: the previous CPU, the task that waits longest.
     pub trivial: Option<Answer>,
     /// Among how many it was chosen: CPUs allowed, tasks runnable. 0: not counted.
     pub of: usize,
-    /// What the reference's answer is here: which branch would have given it.
+    /// Meaning of the reference's answer here: the branch that would have given it.
     pub theirs: &'static str,
 }
 
@@ -128,7 +128,7 @@ pub struct Lost {
     pub picks: u64,
 }
 
-/// What following came to.
+/// Results of following.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
     /// All decisions, in their order.
@@ -260,7 +260,7 @@ pub fn follow(
     Ok(followed)
 }
 
-/// What the reference tells of that not every one does.
+/// Facts that the reference tells and not every one does.
 #[derive(Clone, Copy)]
 struct Tells {
     /// True if the reference tells when and where it balances.
@@ -399,7 +399,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// The governor of `cpu`'s policy there has asked for `freq`.
+    /// Notes that the governor of `cpu`'s policy has asked for `freq` there.
     fn wants(&mut self, cpu: CpuId, freq: KHz, when: Instant) {
         let k = &mut self.simulation.k;
         let domain = k.m.cpu(cpu).domain;

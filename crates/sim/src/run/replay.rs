@@ -1,4 +1,4 @@
-//! What `verify` imposes on a simulation: a start state read off another trace, and, in the mode
+//! Orders of `verify` to a simulation: a start state read off another trace, and, in the mode
 //! *given*, that trace's frequencies, placements and turns.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nothing is copied after the start in the mode *free*. A replay drives the simulation from above: by hooks
-//! ([`GivenHooks`]), as the kernel's driver ([`Start`]), in place of programs ([`GivenTurns`]), by changes queued for their
+//! (`GivenHooks`), as the kernel's driver (`Start`), in place of programs (`GivenTurns`), by changes queued for their
 //! time (`Steers::change`), and by the thread that creates tasks (`run/creator.rs`).
 
 pub use crate::kernel::Kthread;
@@ -58,7 +58,7 @@ pub struct Image {
     /// Time after the start, by task, at which its first phase began there, which is where its
     /// timers start to count.
     pub timers_from: Vec<Span>,
-    /// What the idle governors remember.
+    /// Memory of the idle governors.
     pub idle: Vec<IdleMemory>,
     /// Times at which the CPUs balance next, with how many ticks there are from the start to the
     /// look that told of it.
@@ -270,7 +270,7 @@ fn changes(k: &Kernel<'_>, given: &Given) -> Vec<(Span, Change)> {
 }
 
 impl Steers {
-    /// A given change is due.
+    /// Carries out a given change that is due.
     pub(crate) fn change(&self, k: &mut Kernel<'_>, index: u32) {
         match self.changes.get(index as usize) {
             Some(&Change::Kthread(domain, wakes, waits)) => {
@@ -469,8 +469,8 @@ impl Driver for Start {
     }
 }
 
-/// The machine's part of the image takes effect: before the task that starts is queued, so
-/// that its queueing makes the governor look as it did there.
+/// Applies the machine's part of the image before the task that starts is queued, so that its
+/// queueing makes the governor look as it did there.
 fn apply_machine_image(k: &mut Kernel<'_>, image: &Image) {
     for c in &image.cpus {
         image_of_cpu(&mut k.rq(c.cpu), c);
@@ -554,7 +554,7 @@ pub(super) fn was_visited(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
     rq.has_run_before(VISIT, idled(memory));
 }
 
-/// The CPU sleeps since then, or has slept that long and is awake.
+/// Sets the CPU's sleep: since when it sleeps, or how long it has slept where it is awake.
 fn image_of_idle(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
     let (tick, clock) = (rq.m().tick, rq.m().sched_clock());
     let slept = memory.slept.unwrap_or(memory.before);
@@ -572,8 +572,8 @@ fn image_of_idle(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
     }
 }
 
-/// The domains are due when they were there. Of `nohz.next_balance` nothing is told: the earliest
-/// of all CPUs is what the last look at all of them leaves.
+/// Sets the times at which the domains are due. Of `nohz.next_balance` nothing is told: the
+/// earliest of all CPUs is what the last look at all of them leaves.
 fn image_of_balance(rq: &mut Rq<'_, '_>, memory: &BalanceMemory, ticks: u64) {
     let then = rq.m().jiffies() + ticks;
     let c = rq.c();

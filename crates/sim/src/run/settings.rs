@@ -237,7 +237,7 @@ pub fn catalogue() -> Catalogue {
     Catalogue { groups }
 }
 
-/// What the fair class of either form can be told.
+/// Settings of the fair class in either form.
 const BASE_SLICE: &[&str] = &["base_slice_ns"];
 const CFS_TUNABLES: &[&str] =
     &["sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"];

@@ -1,4 +1,4 @@
-//! From an experiment to a machine that is ready to run.
+//! Set-up of a machine that is ready to run, from an experiment.
 
 use crate::Custom;
 use crate::governor::Governor;
@@ -158,7 +158,7 @@ pub(crate) fn simulation_with<'a>(
         (m.plain, m.tally) = (false, None);
     }
     if m.thermal.is_some() || m.domains.iter().any(pressure::changes_later) {
-        // They know no limit that changes either.
+        // The short ways know no limit that changes either.
         (m.plain, m.tally) = (false, None);
     }
     m.free_idle_exit = other.without.has(Cause::IdleExit);
@@ -303,7 +303,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             resched_held: false,
             idle_calls: 0,
             tick_stopped: true,
-            // It has been idle for long.
+            // The CPU has been idle for long.
             got_idle_tick: true,
             idle_governor: (idle_governor.make)(rev),
             misfit_task_load: 0,

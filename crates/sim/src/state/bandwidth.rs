@@ -12,7 +12,7 @@ use risetime_trace::QuotaStat;
 pub(crate) struct Pool {
     pub(crate) cfs: CfsBandwidth,
     pub(crate) period: Span,
-    /// What a period's end leaves when divided by the period.
+    /// Remainder of a period's end divided by the period.
     pub(crate) phase: Span,
     /// Time at which the period timer fires; `None`: it is off.
     pub(crate) expires: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Which of what older kernels did in load tracking is on (`kernel/before.rs` has the settings).
+//! Switches of the faults of older kernels in load tracking (`kernel/before.rs` has the settings).
 
 use risetime_kernel::rt_avg::RtAvg;
 use risetime_kernel::units::{Instant, Span};
@@ -18,7 +18,7 @@ pub(crate) struct Before {
     pub(crate) sched_avg_period: Option<Span>,
 }
 
-/// What a CPU keeps for that.
+/// Averages that a CPU keeps for RT tracking.
 #[derive(Clone, Copy)]
 pub(crate) struct RtTracking {
     pub(crate) avg: RtAvg,

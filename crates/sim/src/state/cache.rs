@@ -37,7 +37,7 @@ pub(crate) struct Llc {
     pub(crate) cpus: CpuSet,
     /// Several CPUs share it: there is a domain of it (`sd_llc`).
     pub(crate) shared: bool,
-    /// What balancing has last seen of it.
+    /// State of the cache that balancing has last seen.
     pub(crate) stats: Cell<LlcStats>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Process {
     pub(crate) times: Vec<CacheTime>,
 }
 
-/// What a task has of it.
+/// State of a task for cache-aware scheduling.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TaskCache {
     pub(crate) preferred_llc: Option<u32>,

@@ -173,7 +173,7 @@ impl Sched {
     }
 }
 
-/// What the classes above the fair one share on the whole machine.
+/// State that the classes above the fair one share on the whole machine.
 pub(crate) struct Classes {
     /// Some task of the workload is of another class than the fair one.
     pub(crate) used: bool,
@@ -216,8 +216,8 @@ impl Classes {
         let each = bw / cpus.len() as u64;
         cpus.iter_mut().for_each(|c| c.dl.extra_bw = c.dl.extra_bw.wrapping_add(each));
     }
-    /// The sched domains are built anew, and what deadline tasks have reserved is counted again (`dl_clear_root_domain`,
-    /// `dl_add_task_root_domain`; 5.4 is from memory of the commit).
+    /// Counts again what deadline tasks have reserved, after the sched domains are built anew
+    /// (`dl_clear_root_domain`, `dl_add_task_root_domain`; 5.4 is from memory of the commit).
     ///
     /// Up to 6.14 schedutil's kthreads count too, though their own request did not, and what is counted again is once more
     /// taken from `extra_bw`, which nobody gives back; 6.12 forgets the fair class's servers. So in the C of 6.1 and 6.12, and
@@ -385,7 +385,7 @@ fn has_clamps(e: &Experiment) -> bool {
     e.settings.int(UCLAMP_TASK) != Some(0)
 }
 
-/// A kernel without clamps is asked for some.
+/// Refuses an experiment that asks a kernel without clamps for some.
 ///
 /// Errors: that.
 pub(crate) fn check_clamps(e: &Experiment) -> Result<(), InputError> {
@@ -446,14 +446,14 @@ pub(crate) struct Stopper {
     pub(crate) queued: bool,
 }
 
-/// What a stopper is asked to do (`struct cpu_stop_work`).
+/// Request to a stopper (`struct cpu_stop_work`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StopWork {
     /// `active_load_balance_cpu_stop`: give a task to `to`.
     ActiveBalance {
         /// `rq->push_cpu`.
         to: CpuId,
-        /// What the look wanted.
+        /// Reason of the move.
         why: Why,
     },
     /// Move `task`, a deadline task that belongs elsewhere.
@@ -489,8 +489,9 @@ impl Machine {
 pub(crate) trait DlPlacement: Sync {
     /// The placement's name in the setting `dl_placement`, and what it is, in a sentence.
     fn about(&self) -> (&'static str, &'static str);
-    /// A task takes on the class, or another reservation, `asked`, which the machine as a whole has room for: the CPU that it
-    /// belongs to from now on. `None`: there is none, and the request is refused.
+    /// Takes a task into the class, or gives it another reservation, `asked`, which the machine as
+    /// a whole has room for; returns the CPU that it belongs to from now on. `None`: there is none,
+    /// and the request is refused.
     fn enter(&self, m: &Machine, task: TaskId, _asked: &DlEntity) -> Option<CpuId> {
         Some(m.task(task).cpu)
     }

@@ -19,7 +19,7 @@ use crate::state::draw::{GAMMA, mix};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 
-/// What a domain's looks have come to.
+/// Results of a domain's looks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewidleStats {
     call: u32,

@@ -1,4 +1,4 @@
-//! What chance decides, so that no draw hangs on another one.
+//! Draws of chance, each independent of the others.
 //!
 //! ```text
 //! draw(seed, entity, kind, n) = mix(mix(mix(mix(seed) ^ entity) ^ kind) ^ n)
@@ -18,7 +18,7 @@
 //! Source: `mix` is one step of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number
 //! generators", 2014).
 
-/// What SplitMix64 adds in each step: 2^64 / golden ratio, odd.
+/// Increment of SplitMix64 in each step: 2^64 / golden ratio, odd.
 pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes by one step of SplitMix64.

@@ -1,5 +1,5 @@
-//! What a policy asks for beside its decision. Policies change nothing themselves: they note it here, and the
-//! kernel does it when they have answered.
+//! Effects that a policy asks for beside its decision. Policies change nothing themselves: they
+//! note an effect here, and the kernel carries it out when they have answered.
 
 use risetime_kernel::units::{CpuId, Instant, Util};
 
@@ -25,7 +25,7 @@ pub struct Timer {
 }
 
 impl Effects {
-    /// The governor's timer expires then, on the first CPU of its policy; one set before is set anew.
+    /// Sets the governor's timer on the first CPU of its policy; one set before is set anew.
     pub fn set_timer(&mut self, timer: Timer) {
         self.timers.push((None, timer));
     }
@@ -33,7 +33,8 @@ impl Effects {
     pub fn set_timer_on(&mut self, cpu: CpuId, timer: Timer) {
         self.timers.push((Some(cpu), timer));
     }
-    /// The governor's kthread runs, and asks it again ([`Governor::work`](crate::governor::Governor::work)).
+    /// Asks the governor again from its kthread, when that runs
+    /// ([`Governor::work`](crate::governor::Governor::work)).
     pub fn defer_work(&mut self) {
         self.work = true;
     }

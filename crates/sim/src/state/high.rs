@@ -1,4 +1,4 @@
-//! What SCHED_HIGH keeps of a CPU; what it does: `kernel/class/high.rs`.
+//! State of SCHED_HIGH on a CPU; `kernel/class/high.rs` has its actions.
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};

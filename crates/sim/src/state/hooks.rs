@@ -46,7 +46,7 @@ impl Waker {
     }
 }
 
-/// What a governor wants, and why.
+/// Frequency that a governor wants, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreqRequest {
     /// The effective util of the decisive CPU, headroom included.
@@ -232,7 +232,7 @@ pub enum Answer {
     },
 }
 
-/// What a CPU has of the workload's tasks.
+/// Tasks of the workload that a CPU has, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
     /// Fair or real-time tasks to run.
@@ -241,7 +241,7 @@ pub struct Busy {
     pub deadline: bool,
 }
 
-/// What a task is taken to need.
+/// Need that a task is taken to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskSignals {
     /// `util_avg`.
@@ -258,7 +258,8 @@ pub trait Hooks {
     fn instead(&self, _: &Machine, _: Point) -> Option<Answer> {
         None
     }
-    /// The kernel has decided at `point`: its answer, or another one.
+    /// Returns the answer to take at `point`, where the kernel has decided `own`: that, or another
+    /// one.
     fn decided(&self, _: &Machine, _: Point, own: Answer) -> Answer {
         own
     }

@@ -1,4 +1,4 @@
-//! What the machine and its CPUs keep of high-resolution timers ([`crate::kernel::hrtimer`]).
+//! State of high-resolution timers on the machine and its CPUs ([`crate::kernel::hrtimer`]).
 
 use risetime_kernel::units::Instant;
 

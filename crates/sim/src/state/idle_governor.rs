@@ -1,4 +1,4 @@
-//! What a CPU asks before it sleeps, and tells afterwards.
+//! Idle governors: what a CPU asks before it sleeps, and tells afterwards.
 
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};
@@ -9,7 +9,8 @@ pub trait IdleGovernor {
     /// Chooses which of `states` (shallowest first) to enter now, and whether to stop the tick.
     /// Asked, too, where there are less than two.
     fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected;
-    /// The CPU has been idle for `idle` in the state of that index; `by_tick`: the tick woke it.
+    /// Learns that the CPU has been idle for `idle` in the state of that index; `by_tick`: the tick
+    /// woke it.
     fn update(&mut self, states: &[IdleState], state: usize, idle: Span, by_tick: bool, tick: Span);
     /// Whether it looks at [`Sleep::utilized`].
     fn asks_for_util(&self) -> bool {

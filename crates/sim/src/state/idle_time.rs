@@ -1,4 +1,4 @@
-//! What the kernel counts as idle time of a CPU, as `get_cpu_idle_time` tells governors.
+//! Idle time of a CPU as the kernel counts it and `get_cpu_idle_time` tells governors.
 //!
 //! ```text
 //! before 7.2  from the switch to the idle task to the next switch
@@ -36,12 +36,12 @@ impl IdleTime {
         IdleTime { by_ticks, counted: Span(0), since: Some(Instant(0)) }
     }
 
-    /// The idle task gets the CPU.
+    /// Begins the idle time as the idle task gets the CPU, unless ticks count it.
     pub(crate) fn begins(&mut self, now: Instant) {
         self.since = (!self.by_ticks).then_some(now);
     }
 
-    /// The tick of the idle CPU is stopped.
+    /// Begins the idle time, unless it has begun, as the tick of the idle CPU is stopped.
     pub(crate) fn tick_stops(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }

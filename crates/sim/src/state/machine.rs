@@ -69,14 +69,14 @@ use std::sync::Arc;
 /// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
 pub(crate) const SPEED_SHIFT: u32 = 30;
 
-/// What the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been up
-/// for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
+/// Time that the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been
+/// up for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
 pub(crate) const UPTIME: Span = Span(1 << 40);
 
 /// No speed is so high.
 const NO_CLAMP: Util = Util(u64::MAX);
 
-/// A clamp of 1024 is none: it forbids no boost OPP.
+/// Returns the clamp, where 1024 is none: it forbids no boost OPP.
 fn no_clamp_or(uclamp_max: Util) -> Util {
     if uclamp_max.0 >= SCHED_CAPACITY_SCALE { NO_CLAMP } else { uclamp_max }
 }
@@ -110,7 +110,7 @@ pub struct Machine {
     /// Decay that comes later, if it is to change.
     pub(crate) decay_later: Option<&'static Decay>,
     pub(crate) root: RootDomain,
-    /// What the classes above the fair one share.
+    /// State that the classes above the fair one share.
     pub(crate) classes: Classes,
     pub(crate) tick: Span,
     /// The tick grid: ticks are at this time plus whole ticks.
@@ -138,7 +138,7 @@ pub struct Machine {
     pub(crate) ni_random: Option<Dice>,
     /// Cache-aware scheduling, where there are several last-level caches.
     pub(crate) cache: Option<Box<SchedCache>>,
-    /// What balancing has counted, where that can be kept.
+    /// Counts of balancing, where they can be kept.
     pub(crate) tally: Option<Tally>,
     /// True if nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).
     pub(crate) plain: bool,
@@ -298,7 +298,7 @@ pub(crate) struct Cpu {
     pub(crate) idle_wakees: Wakees,
     /// Whether the tick ended the last sleep since the CPU became idle.
     pub(crate) got_idle_tick: bool,
-    /// What cpuidle remembers of this CPU's sleeps.
+    /// Memory of cpuidle of this CPU's sleeps.
     pub(crate) idle_governor: Box<dyn IdleGovernor>,
     pub(crate) series: CpuSeries,
     pub(crate) uclamp: UclampRq,
@@ -310,7 +310,7 @@ pub(crate) struct Cpu {
     pub(crate) hrtimers: CpuHrtimers,
 }
 
-/// What an idle CPU is kicked to do on behalf of all idle ones.
+/// Work that an idle CPU is kicked to do on behalf of all idle ones.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct NohzKick {
     /// Age what sleeping tasks left behind (`NOHZ_STATS_KICK`).
@@ -347,7 +347,7 @@ pub(crate) struct FreqDomain {
     pub(crate) caps: Caps,
     /// `policy->cur`: what the kernel believes and scales PELT with.
     pub(crate) cur: KHz,
-    /// What the hardware does.
+    /// Frequency of the hardware.
     pub(crate) hw: KHz,
     /// `policy->min`, `policy->max`.
     pub(crate) min: KHz,
@@ -361,7 +361,7 @@ pub(crate) struct FreqDomain {
     /// frequency of these.
     pub(crate) max_speed: Util,
     pub(crate) limit_at_start: KHz,
-    /// What the governor wants (`sg_policy->next_freq`).
+    /// Frequency that the governor wants (`sg_policy->next_freq`).
     pub(crate) wanted: KHz,
     /// `arch_scale_freq_invariant`.
     pub(crate) freq_invariant: bool,
@@ -374,7 +374,7 @@ pub(crate) struct FreqDomain {
     /// Work per ns at `hw`, by kind.
     pub(crate) kind_speed: Vec<u64>,
     pub(crate) fast_switch: bool,
-    /// What the hardware (or the kthread) is changing to.
+    /// Frequency that the hardware (or the kthread) is changing to.
     pub(crate) target: KHz,
     pub(crate) change_gen: u32,
     /// Idle states, the shallowest first.
@@ -430,7 +430,7 @@ pub(crate) struct RootDomain {
     pub(crate) online: CpuSet,
     /// EAS is possible where the capacities are unequal: an energy model, schedutil, not switched off.
     pub(crate) energy_model: bool,
-    /// What the CPUs of a cache know about it, see [`Place`].
+    /// Facts that the CPUs of a cache know about it, see [`Place`].
     pub(crate) shared: Vec<SdShared>,
     /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
     pub(crate) group_imbalance: Vec<bool>,
@@ -444,7 +444,7 @@ pub(crate) struct RootDomain {
     pub(crate) next_blocked: u64,
 }
 
-/// What a task is doing.
+/// State of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     /// The task is not created yet.
@@ -459,7 +459,7 @@ pub(crate) enum State {
     Exited,
 }
 
-/// What a runnable task still has to do in its current step.
+/// Work that a runnable task still has in its current step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Todo {
     /// The task has nothing to do: the program is asked.
@@ -517,7 +517,7 @@ pub(crate) struct Task {
     pub(crate) limits: UclampLimits,
     pub(crate) allowed: CpuSet,
     pub(crate) comm: Name,
-    /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
+    /// The clamps that it asked for, in force or not (`Cause::Clamps`).
     pub(crate) asked: Uclamp,
     /// Waiting time (RFC 00/16, patch 12).
     pub(crate) waiting: WaitingAvg,
@@ -542,7 +542,7 @@ pub(crate) struct Task {
     pub(crate) drawn: Drawn,
 }
 
-/// What kind of task.
+/// Kind of a task.
 pub(crate) enum Role {
     /// A task of the workload: its program is in user space.
     User,
@@ -745,7 +745,7 @@ impl Task {
 
 impl FreqDomain {
     /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs, within the limits with which the machine
-    /// starts ([`platform::max_speed`]).
+    /// starts (`platform::max_speed`).
     pub(crate) fn max_speed(&self, uclamp_max: Util) -> Util {
         self.max_speed_within(self.limit_at_start, no_clamp_or(uclamp_max))
     }

@@ -12,7 +12,7 @@ pub(crate) struct Muqss {
     pub(crate) holds_lock: Span,
 }
 
-/// What a CPU keeps for it.
+/// State that a CPU keeps for MuQSS.
 pub(crate) struct MuqssRq {
     /// Tasks that wait.
     pub(crate) queue: SkipList,

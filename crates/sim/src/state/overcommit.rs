@@ -1,4 +1,4 @@
-//! What SCHED_OVERCOMMIT keeps of a CPU; what it does: `kernel/class/overcommit.rs`.
+//! State of SCHED_OVERCOMMIT on a CPU; `kernel/class/overcommit.rs` has its actions.
 
 use risetime_kernel::overcommit::Overcommit;
 use risetime_kernel::units::Instant;

@@ -5,7 +5,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_cpu_energy};
 use risetime_kernel::units::{Capacity, KHz, Util};
 
-/// What the scheduler knows of a domain's power; no states where it knows nothing.
+/// Power model that the scheduler has of a domain; no states where it has none.
 #[derive(Clone, Debug)]
 pub(crate) struct PerfDomain {
     pub(crate) states: Vec<EmPerfState>,

@@ -18,7 +18,7 @@ use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::schedutil::{map_util_perf, sugov_effective_cpu_perf};
 use risetime_kernel::units::Util;
 
-/// What a CPU makes schedutil ask for.
+/// Util that a CPU makes schedutil ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// Util with headroom, before the limits.

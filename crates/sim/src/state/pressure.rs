@@ -1,4 +1,4 @@
-//! What a CPU keeps of interrupts and of hardware that slows down, and a policy of those who cap its frequency
+//! State of interrupts and slow hardware on a CPU, and of the caps on a policy's frequency
 //! (`kernel/pressure/`).
 
 use risetime_kernel::pelt::SchedAvg;
@@ -119,7 +119,7 @@ impl Caps {
     }
 }
 
-/// What a CPU keeps of all this; most have none.
+/// State of interrupts and slow hardware that a CPU keeps; most CPUs have none.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuPressure {
     /// Period of the CPU's interrupt, and the time that it takes.

@@ -18,7 +18,7 @@ pub(crate) enum Room {
     Mainline,
     /// Headroom of so many percent of util.
     Percent(u64),
-    /// What util grows until the next change of frequency.
+    /// Growth of util until the next change of frequency.
     UpdateDelay,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Series {
     pub(crate) runnable_boost: bool,
     /// Tasks may say how soon they want the CPU.
     pub(crate) latency_nice: bool,
-    /// What an energy-aware move has to save, of 1024.
+    /// Saving that an energy-aware move needs, of 1024.
     pub(crate) eas_margin: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Limit {
     Percent(u64),
 }
 
-/// What a CPU keeps for them.
+/// State that a CPU keeps for the series.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuSeries {
     /// `None`: mainline's margin.

@@ -57,7 +57,7 @@ pub(crate) mod counted {
         pub(crate) static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
     }
 
-    /// What the tally of groups once got wrong.
+    /// Error that the tally of groups once had.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(crate) enum Fault {
         /// A stopper at work is no running task.

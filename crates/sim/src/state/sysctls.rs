@@ -1,4 +1,4 @@
-//! What the sysctls and debugfs files of the scheduler say that hold for the whole machine
+//! Values of the scheduler's sysctls and debugfs files that hold for the whole machine
 //! (`kernel/sysctls.rs` has the settings).
 
 use risetime_kernel::rt::RtBandwidth;

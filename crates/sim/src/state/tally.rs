@@ -1,4 +1,4 @@
-//! What the groups of a domain come to, kept from one look to the next.
+//! Sums of the groups of a domain, kept from one look to the next.
 //!
 //! ```text
 //! rq(cpu) ──> stale                               its share may change, now that it is locked
@@ -159,7 +159,7 @@ impl Machine {
     #[inline]
     pub(crate) fn tallied(&self, group: &SchedGroup, among: Option<&CpuSet>) -> Option<Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;
-        // They are all alike.
+        // The CPUs are all alike.
         let all = u64::from(group.weight) * self.cpus[0].capacity.0;
         #[cfg(test)]
         if counted::is(Fault::CapacityTakenForGranted) {

@@ -47,7 +47,7 @@ pub(crate) struct Device {
     pub(crate) state: u32,
 }
 
-/// What the CPUs give off.
+/// Heat that the CPUs give off.
 pub(crate) struct Heaters {
     pub(crate) powers: CpuPowers,
     /// Zone that each CPU heats.
@@ -59,7 +59,7 @@ pub(crate) struct Heaters {
 }
 
 impl Heaters {
-    /// A CPU's power may change by `event`.
+    /// Adds the heat up to `now` of the CPUs whose power `event` changes.
     #[inline]
     pub(crate) fn hears(&mut self, now: Instant, event: &Event) {
         let Heaters { powers, heats, since, heat_fj } = self;

@@ -1,4 +1,5 @@
-//! What a CPU remembers of the tasks that sleep on it and of its classes' timers, and of whom those that run there wake.
+//! Timers of a CPU: of the tasks that sleep on it and of its classes, and the tasks that those
+//! which run there wake.
 
 use risetime_kernel::units::{Instant, TaskId};
 

@@ -25,7 +25,7 @@ use risetime_kernel::energy_model::is_too_complex_pre_6_7;
 use risetime_kernel::units::CpuId;
 use std::sync::Arc;
 
-/// What a domain is and does (include/linux/sched/sd_flags.h).
+/// Flags of a domain: its properties and its work (include/linux/sched/sd_flags.h).
 pub(crate) mod sd {
     pub(crate) const BALANCE_NEWIDLE: u32 = 1;
     pub(crate) const BALANCE_EXEC: u32 = 1 << 1;
@@ -43,7 +43,7 @@ pub(crate) mod sd {
     pub(crate) const NEED_GROUPS: u32 = !WAKE_AFFINE;
 }
 
-/// What all CPUs of a domain have in common.
+/// Properties that all CPUs of a domain have in common.
 #[derive(Debug)]
 pub(crate) struct Shape {
     /// `SMT`, `CLS`, `MC`, `PKG`, `NODE`, `NUMA`.
@@ -123,8 +123,8 @@ impl SchedDomain {
     }
 }
 
-/// What the CPUs of a cache know about it (`struct sched_domain_shared`). All of them are hints,
-/// which a search may correct.
+/// Facts that the CPUs of a cache know about it (`struct sched_domain_shared`). All of them are
+/// hints, which a search may correct.
 #[derive(Debug)]
 pub(crate) struct SdShared {
     pub(crate) has_idle_cores: bool,

@@ -1,7 +1,7 @@
 //! Load trackers: how busy tasks and CPUs are taken to be.
 //!
 //! PELT's signals are in the state itself (`SchedAvg` of tasks and runqueues), and what they say is asked of the
-//! machine directly: [`Machine::tracker`] is `None` then. Any other tracker keeps what it knows to itself, hears of all
+//! machine directly: `Machine::tracker` is `None` then. Any other tracker keeps what it knows to itself, hears of all
 //! that happens, and answers in PELT's place whom util guides: schedutil, EAS, misfit. Load, group shares and
 //! their propagation stay PELT's.
 

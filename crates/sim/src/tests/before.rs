@@ -1,4 +1,5 @@
-//! What load tracking did in older kernels: each of the problems that were mended, and that it is mended.
+//! Tests of load tracking in older kernels: each of the problems that were mended, and that it is
+//! mended.
 
 use super::generate::experiments;
 use super::properties::step_through;

@@ -1,4 +1,4 @@
-//! What a trace must not say, whatever happened: a sink that follows every task and CPU.
+//! Checks of what a trace must not say, whatever happened: a sink that follows every task and CPU.
 //!
 //! ```text
 //! task   new → runnable ⇄ running → asleep → runnable …           one CPU at a time
@@ -381,7 +381,7 @@ impl TraceSink for Checker {
     }
 }
 
-/// What a program has to do next.
+/// Next work of a program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Todo {
     /// Ask the program, at the time at which the task runs.

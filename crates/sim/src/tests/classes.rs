@@ -1,5 +1,5 @@
-//! What real-time, deadline and idle tasks get, and when: exact where the kernel is exact, else to
-//! the tick at which it looks.
+//! Tests of what real-time, deadline and idle tasks get, and when: exact where the kernel is exact,
+//! else to the tick at which it looks.
 
 use super::experiment;
 use crate::{Simulator, setup};
@@ -545,7 +545,7 @@ fn the_frequency_at_which_a_task_becomes_a_deadline_task() {
     }
 }
 
-/// What cpufreq was asked for in the moment in which a task became a deadline task.
+/// Utils that cpufreq was asked for in the moment in which a task became a deadline task.
 #[derive(Default)]
 struct Requests(Vec<Util>, Vec<(Instant, Util)>);
 

@@ -1,4 +1,4 @@
-//! What every governor and every placement of the registries has to keep.
+//! Contract that every governor and every placement of the registries has to keep.
 //!
 //! A governor returns OPPs of its domain only, the same for the same inputs, more for more
 //! util, and a rate-limited one keeps to its limit. A placement returns a CPU that the task may
@@ -47,7 +47,7 @@ fn governors<'a>(
     (&mut engine.k.m, made)
 }
 
-/// What a governor is asked: this much later, the util of this CPU has become …
+/// Question to a governor: this much later, the util of this CPU has become …
 #[derive(Clone, Copy, Debug)]
 struct Look {
     after: u64,

@@ -1,5 +1,5 @@
-//! What each placement of deadline tasks keeps, and the other rules for them: no bandwidth is lost or counted twice, nobody is
-//! where it may not be, and what EDF's test admits misses nothing.
+//! Tests of the placements of deadline tasks, and of the other rules for them: no bandwidth is lost
+//! or counted twice, no task is where it may not be, and what EDF's test admits misses nothing.
 
 use super::classes::{Runs, SPIN, cpus, run};
 use super::generate::experiments;

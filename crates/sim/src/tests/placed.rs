@@ -1,4 +1,4 @@
-//! Where wakeups go, in small machines set up by hand.
+//! Tests of where wakeups go, in small machines set up by hand.
 
 use super::Bytes;
 use super::classes::{cpus, run};

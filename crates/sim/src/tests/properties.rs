@@ -85,8 +85,8 @@ pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, Strin
 /// Changes of a queue's sums that its tasks' sums do not show.
 #[derive(Default)]
 struct Queue {
-    /// What tasks took along too much or too little when they left, faded, in 1/1024: an average
-    /// stands since the last end of a period, and one period is [`one_period`].
+    /// Error of what tasks took along when they left, faded, in 1/1024: an average stands since the
+    /// last end of a period, and one period is [`one_period`].
     stale: u64,
     /// The period in which that was last faded.
     period: u64,
@@ -95,7 +95,7 @@ struct Queue {
     cut: bool,
 }
 
-/// What a look at the machine remembers for the next one.
+/// Memory of a look at the machine for the next one.
 #[derive(Default)]
 struct Seen {
     /// Level at which each task's averages are counted.
@@ -245,7 +245,7 @@ fn cpu_consistent(
     levels(m).try_for_each(|g| sums_agree(m, cpu, g, seen))
 }
 
-/// A task of another class than the fair one is where its class keeps it.
+/// Checks that a task of another class than the fair one is where its class keeps it.
 fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
     let t = m.task(id);
     let rt: Vec<CpuId> =
@@ -304,7 +304,8 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
     ))
 }
 
-/// The stopper runs, else the earliest deadline, else the highest priority, else a fair task.
+/// Whether the highest class has the CPU: the stopper, else the earliest deadline, else the highest
+/// priority, else a fair task.
 fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
     let c = m.cpu(cpu);
     let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.k.m.is_fair(t));
@@ -343,7 +344,8 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
     }
 }
 
-/// The bandwidths of a CPU are those of the reservations that belong to it, or are active on it.
+/// Checks that the bandwidths of a CPU are those of the reservations that belong to it, or are
+/// active on it.
 fn bandwidth_agrees(m: &Machine, cpu: CpuId) -> Result<(), String> {
     let c = m.cpu(cpu);
     let own = m.tasks.iter().filter(|t| t.cpu == cpu && t.sched.class() == Class::Deadline);
@@ -387,8 +389,8 @@ fn bandwidth_agrees(m: &Machine, cpu: CpuId) -> Result<(), String> {
     ))
 }
 
-/// The runqueue's averages are those of the tasks attached to it, to the rounding of each join
-/// and each leave ([`Queue::stale`]).
+/// Checks that the runqueue's averages are those of the tasks attached to it, to the rounding of
+/// each join and each leave ([`Queue::stale`]).
 fn sums_agree(m: &Machine, cpu: CpuId, g: GroupId, seen: &mut Seen) -> Result<(), String> {
     let (queue, level) = (m.queue(cpu, g), m.cfs_avg_of(cpu, g));
     let attached = m.tasks.iter().enumerate().filter(|(_, t)| {

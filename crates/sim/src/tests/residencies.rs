@@ -1,6 +1,7 @@
-//! What a trace says of busy times, frequencies and idle states is what the machine was in: the time
-//! that each CPU spent in each of them, by the events alone, against a look at the machine between all
-//! of its steps. Energy is made of these times ("energy from residencies", crates/lab/tests/energy.rs).
+//! Tests that the busy times, frequencies and idle states of a trace are those of the machine: the
+//! time that each CPU spent in each of them, by the events alone, against a look at the machine
+//! between all of its steps. Energy is made of these times ("energy from residencies",
+//! crates/lab/tests/energy.rs).
 
 use super::experiment;
 use crate::state::machine::Machine;
@@ -11,7 +12,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Event, Header, TraceSink};
 use std::collections::BTreeMap;
 
-/// What a CPU is in.
+/// State of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Busy(KHz),
@@ -27,7 +28,7 @@ fn spent(times: &mut Times, cpu: CpuId, state: State, ns: u64) {
     }
 }
 
-/// What the trace says.
+/// Facts that the trace tells.
 struct Told<'a> {
     platform: &'a Platform,
     busy: Vec<bool>,

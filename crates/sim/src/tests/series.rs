@@ -24,7 +24,7 @@ struct Look {
     util_est: Util,
 }
 
-/// What a test wants to know of a run.
+/// Facts that a test wants to know of a run.
 #[derive(Default)]
 struct Seen {
     looks: Vec<Look>,

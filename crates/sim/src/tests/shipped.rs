@@ -43,8 +43,8 @@ fn mixed(nr_cpus: usize) -> Workload {
     Workload::parse(&text, "mixed").expect("a workload")
 }
 
-/// What no trace may say, whoever decides: a task on two CPUs or where it may not run, a frequency that
-/// is no OPP, an idle state that there is not.
+/// Check of what no trace may say, whoever decides: a task on two CPUs or where it may not run, a
+/// frequency that is no OPP, an idle state that there is not.
 struct Sane<'a> {
     platform: &'a Platform,
     now: u64,

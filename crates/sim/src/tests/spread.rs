@@ -1,4 +1,4 @@
-//! What load balancing makes of spinners on machines with threads, caches and nodes.
+//! Tests of what load balancing makes of spinners on machines with threads, caches and nodes.
 
 use super::Bytes;
 use crate::state::cpuset::CpuSet;

@@ -1,4 +1,4 @@
-//! What the scheduler's sysctls and debugfs files change, in which kernels.
+//! Tests of what the scheduler's sysctls and debugfs files change, in which kernels.
 
 use super::classes::{Runs, SPIN, cpus, experiment_of, run};
 use super::experiment;

@@ -1,4 +1,4 @@
-//! What every load tracker of the registry has to keep, and what tells them apart.
+//! Contract that every load tracker of the registry has to keep, and what tells them apart.
 
 use super::generate::experiments;
 use super::properties::step_through;

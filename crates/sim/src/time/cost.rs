@@ -1,6 +1,6 @@
-//! What the kernel's model of a CPU leaves out, as parameters: switches and cold caches that take time,
-//! timers that may come late, work that does not get faster with the clock, threads that share a core.
-//! How much of it there is on a real machine: [`crate::time::noise`].
+//! Costs that the kernel's model of a CPU leaves out, as parameters: switches and cold caches that
+//! take time, timers that may come late, work that does not get faster with the clock, threads that
+//! share a core. How much of it there is on a real machine: [`crate::time::noise`].
 //!
 //! ```text
 //! timer_irq_ns          a sleeping task's timer expires so much before it is woken

@@ -38,8 +38,8 @@ pub(crate) enum Ev {
     Create { task: TaskId },
     /// The periodic tick.
     Tick { cpu: CpuId, generation: u32 },
-    /// What an interrupt has left to do is done (`irq_work_queue`): a kernel thread is woken. Behind the ticks of all CPUs,
-    /// which begin together.
+    /// Rest of an interrupt's work (`irq_work_queue`): a kernel thread is woken. Behind the ticks
+    /// of all CPUs, which begin together.
     IrqWork { task: TaskId, generation: u32 },
     /// A woken idle CPU has left its idle state and schedules.
     Resched { cpu: CpuId },
@@ -140,8 +140,8 @@ impl PartialEq for Entry {
 }
 impl Eq for Entry {}
 
-/// What every CPU has one of at most, its tick and the end of its work: a tree of minima, in which a
-/// new time replaces the old one.
+/// Times of which every CPU has one at most, its tick and the end of its work: a tree of minima, in
+/// which a new time replaces the old one.
 ///
 /// ```text
 ///            0                  tree[k] = min of its four children, tree[4k + 1 ..= 4k + 4]

@@ -17,7 +17,7 @@ use risetime_model::Workload;
 use risetime_model::workload::Event;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What tasks give each other, by its number.
+/// Thing that tasks give each other, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gift {
     Signal(u32),
@@ -141,7 +141,7 @@ impl User {
     }
 }
 
-/// What tasks that go on may give, and by how many of them.
+/// Gifts that tasks that go on may give, and by how many of them.
 #[derive(Default)]
 struct Given(BTreeMap<Gift, usize>);
 

@@ -49,7 +49,7 @@ pub(crate) struct User {
     calls: Vec<Call>,
 }
 
-/// What system calls take a task (`call_cost_ns`).
+/// Time that system calls take a task (`call_cost_ns`).
 #[derive(Clone, Copy, Default)]
 struct Call {
     /// True while the task is on its way into a system call.
@@ -85,7 +85,7 @@ impl User {
         self.programs.get(task.index())?.as_ref()
     }
 
-    /// The running task is done with what it did: on to its next step.
+    /// Takes the running task, done with what it did, on to its next step.
     pub(crate) fn advance(&mut self, current: &mut Current<'_, '_>) {
         current.enters_group();
         if self.serves(current) {
@@ -100,7 +100,7 @@ impl User {
         current.binds_itself();
         let took = current.takes_policy();
         if !current.stays() {
-            // Its placement moves it.
+            // The task's placement moves it.
             return false;
         }
         let begins_in = if took { current.begins_in() } else { Span(0) };
@@ -259,7 +259,7 @@ impl User {
         self.turns.as_mut().is_some_and(|turns| turns.turn(current))
     }
 
-    /// A task enters a phase: it takes on the phase's attributes.
+    /// Takes a task into a phase, with the phase's attributes.
     fn enter_phase(&mut self, current: &mut Current<'_, '_>, index: usize) {
         let task = current.task;
         let Some(program) = self.program(task) else { return };
@@ -271,13 +271,13 @@ impl User {
         }
     }
 
-    /// The running task sleeps until `until`, or exits.
+    /// Puts the running task to sleep until `until`; `None`: it exits.
     fn fall_asleep(&mut self, current: &mut Current<'_, '_>, until: Option<Instant>) {
         self.before_sleep(current);
         current.fall_asleep(until);
     }
 
-    /// The running task sleeps until somebody wakes it.
+    /// Puts the running task to sleep until another one wakes it.
     fn waits(&mut self, current: &mut Current<'_, '_>) {
         self.before_sleep(current);
         current.waits();

@@ -6,7 +6,7 @@ use risetime_model::workload::{
 };
 use std::sync::Arc;
 
-/// What a task does next.
+/// Next step of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The task enters the phase of this index.
@@ -104,7 +104,7 @@ impl Program {
     pub(crate) fn next_mark(&mut self) -> Option<JobMark> {
         self.marks.as_mut()?.next_mark()
     }
-    /// A shared timer was used.
+    /// Marks the use of a shared timer.
     pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: Expiry) {
         if let Some(marks) = &mut self.marks {
             marks.timer(timer, period, &expiry);

@@ -1,4 +1,5 @@
-//! What tasks wait for each other with: mutexes, conditions, barriers, semaphores, shared timers.
+//! Objects that tasks wait for each other with: mutexes, conditions, barriers, semaphores, shared
+//! timers.
 //!
 //! State machines without time and without a machine: a task acts, or goes on when it has been
 //! woken and has a CPU; the answer is whether it waits, and whom it wakes.
@@ -22,7 +23,7 @@ use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{self, Event, Expiry};
 use std::collections::VecDeque;
 
-/// What came of an act.
+/// Outcome of an act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Did {
     /// The step is done: the task goes on.
@@ -33,7 +34,7 @@ pub(crate) enum Did {
     NotHeld(u32),
 }
 
-/// What a task waits in, or was woken from.
+/// Object that a task waits in, or was woken from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Wait {
     /// The task waits for nothing.
@@ -261,7 +262,7 @@ mod tests {
             }
         }
 
-        /// The drawn task goes on by one act; `None`: nobody can.
+        /// Carries out one act of the drawn task; `None`: no task can go on.
         fn step(&mut self, draw: usize) -> Option<(usize, Event)> {
             let can = |i: &usize| !self.asleep[*i] && self.at[*i] < self.programs[*i].len();
             let able: Vec<usize> = (0..self.programs.len()).filter(can).collect();

@@ -36,7 +36,7 @@ use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
 use risetime_model::{Name, Workload};
 
-/// What tasks do with each other.
+/// Acts of tasks with each other.
 #[derive(Default)]
 pub(crate) struct Together {
     pub(crate) sync: Objects,
@@ -53,7 +53,7 @@ pub(crate) struct Together {
     pub(crate) failed: Option<String>,
 }
 
-/// What a forked task does before its program.
+/// Progress of a forked task before its program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
     No,
@@ -78,7 +78,7 @@ impl Together {
 }
 
 impl User {
-    /// The running task does what `event` says; true if it goes on at once.
+    /// Carries out `event` for the running task; returns whether it goes on at once.
     pub(super) fn act(&mut self, current: &mut Current<'_, '_>, event: Event) -> bool {
         match event {
             Event::Yield => current.sched_yield(),
@@ -165,7 +165,7 @@ impl User {
 
     // ------------------------------------------------------------------ fork
 
-    /// The task running on `cpu` creates a copy of the forked task of this index.
+    /// Creates a copy of the forked task of this index, for the task that runs on `cpu`.
     fn fork(&mut self, current: &mut Current<'_, '_>, index: u32) {
         let parent = current.task;
         let Some(program) = self.program(parent) else { return };
@@ -199,7 +199,8 @@ impl User {
         current.wake_up_new_task(child);
     }
 
-    /// A forked task takes on its own attributes and sleeps for its delay; true if both are behind it.
+    /// Gives a forked task its own attributes and puts it to sleep for its delay; returns whether
+    /// both are behind it.
     fn begins(&mut self, current: &mut Current<'_, '_>) -> bool {
         let task = current.task;
         let Some(first) = current.m().first_fork else { return true };
@@ -217,7 +218,7 @@ impl User {
                     attr.nice = attr.nice.or(Some(0));
                     current.set_attr(&attr);
                     if current.m().cpu(current.cpu).curr != Some(task) {
-                        // It goes on where its affinity has moved it.
+                        // The task goes on where its affinity has moved it.
                         self.together.begun[number] = Begun::Attributes;
                         return false;
                     }

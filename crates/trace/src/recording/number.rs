@@ -1,4 +1,4 @@
-//! How each field of an event becomes numbers of a line, and what a line's numbers become.
+//! Conversion of each field of an event to numbers of a line, and back.
 
 use super::Lines;
 use crate::{

@@ -1,4 +1,4 @@
-//! What an experiment asks of the guest, and what came of its quotas.
+//! Tests of what an experiment asks of the guest, and of what came of its quotas.
 
 use super::*;
 

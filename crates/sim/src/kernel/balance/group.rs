@@ -1,4 +1,4 @@
-//! How busy a group of CPUs is, and how much should move between two groups.
+//! Load of a group of CPUs, and how much should move between two groups.
 //!
 //! ```text
 //! overloaded    more tasks than CPUs, and util or runnable above what they have
@@ -52,7 +52,7 @@ pub(super) struct Group {
     pub(super) prefers_here: u64,
 }
 
-/// What all groups of a domain come to (`struct sd_lb_stats`).
+/// Sums over all groups of a domain (`struct sd_lb_stats`).
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) load: u64,
@@ -143,7 +143,7 @@ pub(super) fn group_stats(
         running: sum.running as usize,
         fair_queued: sum.fair_queued as usize,
         idle_cpus: sum.idle_cpus as usize,
-        // They are all alike.
+        // The group's CPUs are all alike.
         max_capacity: sum.capacity / u64::from(group.weight.max(1)),
         min_capacity: sum.capacity / u64::from(group.weight.max(1)),
         ..Group::empty(group, at)
@@ -343,7 +343,7 @@ fn has_less_spare(g: &Group, busiest: &Group) -> bool {
         || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
 }
 
-/// The group is one core of several threads.
+/// Whether the group is one core of several threads.
 fn is_core(g: &Group) -> bool {
     g.flags & sd::SHARE_CPUCAPACITY != 0
 }

@@ -1,5 +1,5 @@
-//! What balancing does for caches (SCHED_CACHE, since 7.2): tasks go to the last-level cache (LLC) that their process
-//! prefers ([`crate::kernel::cache`]), and are not taken away from it.
+//! Balancing for caches (SCHED_CACHE, since 7.2): tasks go to the last-level cache (LLC) that their
+//! process prefers ([`crate::kernel::cache`]), and are not taken away from it.
 //!
 //! ```text
 //! group        one with tasks that prefer the LLC of who looks is llc_balance, next to overloaded: an idle CPU, or

@@ -182,7 +182,7 @@ impl Rq<'_, '_> {
         left
     }
 
-    /// An idle CPU leaves its idle state and does what it is kicked for.
+    /// Kicks an idle CPU: it leaves its idle state and does what `kick` asks.
     fn kick_ilb(&mut self, kick: NohzKick) {
         let ilb = self.cpu;
         let flags = &mut self.c().nohz_kick;
@@ -296,7 +296,7 @@ impl Kernel<'_> {
                 continue;
             }
             if !self.m.idle_cpu(this_cpu) || self.m.need_resched.contains(this_cpu) {
-                // It has got work itself: the next kick goes on.
+                // The CPU that balances has got work itself: the next kick goes on.
                 self.m.root.has_blocked |= kick.stats;
                 self.m.root.needs_update |= kick.next;
                 return;
@@ -361,10 +361,11 @@ impl Kernel<'_> {
         }
     }
 
-    /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
+    /// Looks for work as the CPU is about to go idle; returns whether it got some
+    /// (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
         if self.m.muqss.is_some() {
-            // Its pick has looked everywhere.
+            // MuQSS's pick has looked everywhere.
             return false;
         }
         self.rq(cpu).update_misfit_status(None);

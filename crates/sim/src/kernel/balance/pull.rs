@@ -179,8 +179,8 @@ impl Kernel<'_> {
         moved
     }
 
-    /// The stopper of `src` is asked to give a task to the CPU that looks. False if the running one
-    /// may not come.
+    /// Asks the stopper of `src` to give a task to the CPU that looks. False: the running task may
+    /// not come.
     fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
         if self.m.stops(src) {
             return self.rq(src).ask_stopper(env, kind);
@@ -229,7 +229,7 @@ impl Kernel<'_> {
     }
 }
 
-/// What a look leaves behind at the CPU that looks.
+/// Traces that a look leaves at the CPU that looks.
 impl Rq<'_, '_> {
     /// `sgc->imbalance` of the group, in the level above, that this domain is.
     fn set_group_imbalance(&mut self, env: &Env, imbalanced: bool) {
@@ -255,7 +255,7 @@ impl Rq<'_, '_> {
         false
     }
 
-    /// The next look comes later.
+    /// Doubles the interval until the domain's next look, up to a limit.
     fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
         if env.idle == When::NewlyIdle || self.m().forgives(kind) {
             return;

@@ -1,4 +1,4 @@
-//! Which CPUs a deadline task may go to. Source: kernel/sched/cpudeadline.c, deadline.c.
+//! Set of CPUs that a deadline task may go to. Source: kernel/sched/cpudeadline.c, deadline.c.
 
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::Machine;

@@ -1,4 +1,4 @@
-//! Where a CPU stands among priorities, and which are the lowest. Source: kernel/sched/cpupri.c.
+//! Place of a CPU among priorities, and the lowest CPUs. Source: kernel/sched/cpupri.c.
 
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Placed;

@@ -51,7 +51,7 @@ impl Rq<'_, '_> {
         let policy = t.sched.policy;
         let until = match t.sched.class() {
             Class::Rt if self.m().cpu(cpu).rt_throttle.throttled => self.m().classes.rt_period,
-            // Its timer's time is of the CPU's clock.
+            // The timer's time is of the CPU's clock.
             Class::Deadline if self.m().dl(task).throttled => {
                 let past = self.m().sched_clock().0 - now.0;
                 self.m().dl(task).timer.map(|at| Instant(at.0.saturating_sub(past).max(now.0)))
@@ -78,7 +78,7 @@ impl Rq<'_, '_> {
             return;
         }
         if self.m().task(task).throttled && state == State::Runnable {
-            // Its group has used up its quota: it is looked at again.
+            // The task's group has used up its quota: the task is looked at again.
             self.t(task).sched.demoted = Some(Box::new(Demoted { was: Some(policy), due: false }));
             return self.push_demotion(task, self.m().next_tick());
         }

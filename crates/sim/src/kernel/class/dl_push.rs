@@ -173,7 +173,7 @@ impl Rq<'_, '_> {
             return;
         }
         if self.m().task(task).state != State::Runnable {
-            // Its wakeup will queue it.
+            // The task's wakeup will queue it.
             self.dl_mut(task).replenish(now);
             self.tell_throttled(task);
             return;

@@ -121,7 +121,7 @@ impl Rq<'_, '_> {
                 server.server_update(rev, now, 1, idle);
                 return Some(None);
             }
-            // Its time is past already.
+            // The time of the timer is past already.
             if rev >= KernelRev::V7_2 {
                 server.replenish_new_period(now);
                 server.start_timer(now);
@@ -163,7 +163,7 @@ impl Rq<'_, '_> {
         high.or_else(|| self.pick_task_fair())
     }
 
-    /// The server's 0-lag time has come.
+    /// Takes the server's bandwidth off the running ones at its 0-lag time.
     pub(crate) fn server_inactive_timer(&mut self) {
         let counts = self.with_server(|server, _| {
             server.inactive_timer = None;
@@ -174,7 +174,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The server stands among the deadlines; it may come before who runs.
+    /// Queues the server among the deadlines, and reschedules if it comes before the current task.
     fn queue_server(&mut self, deadline: Instant) {
         let cpu = self.cpu;
         self.c().dl.insert(deadline, SERVER);

@@ -279,7 +279,7 @@ impl Rq<'_, '_> {
         let c = self.m().cpu(self.cpu);
         let high_runs = c.curr.is_some_and(|curr| self.m().class_of(curr) == Class::High);
         if turn && high_runs && c.fair_waits() {
-            // They came back in their turn.
+            // Fair tasks came back in their turn.
             self.resched_curr();
         }
         if queued {

@@ -117,7 +117,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The classes between real-time and fair hear what the CPU has done since the last time.
+    /// Tells the classes between real-time and fair what the CPU has done since the last time.
     #[inline]
     fn account_between(&mut self) {
         if self.m().classes.between {
@@ -147,7 +147,7 @@ impl Rq<'_, '_> {
         next
     }
 
-    /// The previous task leaves the CPU (it may be asleep already and off its queue).
+    /// Takes the CPU from the previous task (which may be asleep already and off its queue).
     pub(crate) fn put_prev_task(&mut self, prev: Option<TaskId>, next: Option<TaskId>) {
         let Some(prev) = prev else { return };
         self.m().class_of(prev).of().put_prev(self, prev, next);
@@ -309,8 +309,9 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A task has woken (`ttwu_do_wakeup`, `wake_up_new_task`), or come to its class: it takes the CPU, or may be sent
-    /// on at once (`task_woken`). One that is pushed, pulled or balanced to a CPU is not.
+    /// Lets a task that has woken (`ttwu_do_wakeup`, `wake_up_new_task`), or come to its class,
+    /// take the CPU; it may be sent on at once (`task_woken`). One that is pushed, pulled or
+    /// balanced to a CPU is not.
     pub(crate) fn wakes(&mut self, task: TaskId, fork: bool) {
         self.wakeup_preempt(task, fork);
         self.m().class_of(task).of().woken(self, task);

@@ -173,7 +173,7 @@ impl Rq<'_, '_> {
         self.c().overcommit.as_deref_mut()
     }
 
-    /// The class hears what the CPU has done since the last time.
+    /// Tells the class what the CPU has done since the last time.
     pub(super) fn advance_overcommit(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
@@ -188,7 +188,7 @@ impl Rq<'_, '_> {
                 Gave::Turn(turn, done)
             }
             (None, None) => Gave::Spare(real),
-            // Who is let in by the fair class's deadline server stands above, too.
+            // A task that the fair class's deadline server lets in stands above, too.
             (Some(curr), None) if m.class_of(curr) < Class::Overcommit || waits() => Gave::Above,
             (Some(_), None) => Gave::Spare(real),
         };
@@ -252,7 +252,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The timer expires when it may be another's turn; `runs`: who has the CPU from now on.
+    /// Sets the timer to the time at which the turn may change; `runs`: the task that has the CPU
+    /// from now on.
     pub(super) fn arm_overcommit(&mut self, runs: Option<TaskId>) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);

@@ -185,7 +185,8 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A tick of a SCHED_RR task's slice has passed; true: it was the last one, and a new slice begins.
+    /// Counts a tick of a SCHED_RR task's slice; returns whether it was the last one, and a new
+    /// slice begins.
     pub(super) fn slice_is_over(&mut self, curr: TaskId) -> bool {
         let timeslice = self.m().sysctls.rr_timeslice;
         let sched = &mut self.t(curr).sched;
@@ -218,7 +219,7 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// The CPU gets its RT runtime back; true if the timer has to go on for it.
+    /// Gives the CPU its RT runtime back; returns whether the timer has to go on for it.
     fn rt_period_over(&mut self) -> bool {
         self.update_rq_clock();
         let limit = self.m().sysctls.rt;

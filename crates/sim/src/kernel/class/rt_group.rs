@@ -312,7 +312,7 @@ impl Rq<'_, '_> {
         if waits {
             self.tell_group(g);
         } else {
-            // Its next period has come already.
+            // The server's next period has come already.
             self.with_group_server(g, DlEntity::replenish);
             self.queue_group_server(g);
         }
@@ -338,7 +338,7 @@ impl Rq<'_, '_> {
         self.push_dl_task();
     }
 
-    /// A server's 0-lag time has come.
+    /// Takes a group server's bandwidth off the running ones at its 0-lag time.
     pub(crate) fn group_inactive_timer(&mut self, g: GroupId) {
         let counts = self.with_group_server(g, |server, _| {
             server.inactive_timer = None;

@@ -1,4 +1,4 @@
-//! Where RT tasks run: the CPU whose tasks matter least, pushed there and pulled from there.
+//! Pushing and pulling of RT tasks: each runs on the CPU whose tasks matter least.
 //!
 //! ```text
 //!  wakeup     stays, unless an RT task runs there that may not be disturbed, or the CPU is too small

@@ -1,4 +1,4 @@
-//! What core asks of a scheduling class (`struct sched_class`).
+//! Interface of a scheduling class (`struct sched_class`), as core asks it.
 
 use crate::kernel::Rq;
 use crate::kernel::placement::Placement;

@@ -428,7 +428,7 @@ impl Rq<'_, '_> {
         let mut new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
         let old = self.t(task).sched.dl.take();
         if let Some(old) = old {
-            // Its instance goes on, its 0-lag time means nothing any more.
+            // The task's instance goes on, its 0-lag time means nothing any more.
             (new.runtime, new.deadline) = (old.runtime, old.deadline);
             self.arm_changed(ClassTimer::Inactive(task), old.inactive_timer, None);
         }

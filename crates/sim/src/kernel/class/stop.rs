@@ -44,7 +44,7 @@ use std::collections::VecDeque;
 
 const STOP_WORK: &str = "stop_work_ns";
 
-/// What a stopper costs: nothing unless set.
+/// Cost of a stopper: nothing unless set.
 pub(crate) const PARAMS: &[Param] = &[Param {
     name: STOP_WORK,
     doc: "time for which migration/N keeps a CPU before it moves a task away from it (active balance, affinity)",

@@ -94,7 +94,7 @@ impl Machine {
             ClassTimer::Overcommit(cpu) => (cpu, self.cpu(cpu).overcommit.as_ref()?.expires),
             ClassTimer::SliceOver(cpu) => (cpu, self.cpu(cpu).muqss.as_ref()?.expires),
             ClassTimer::RtPeriod => (CpuId(0), self.classes.rt_period),
-            // They have events of their own.
+            // Timers that have events of their own.
             ClassTimer::Demotion(_)
             | ClassTimer::CfsPeriod(_)
             | ClassTimer::CfsSlack(_)

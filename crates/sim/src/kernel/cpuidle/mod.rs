@@ -1,6 +1,6 @@
 //! Governors of cpuidle: which idle state, and does the tick stop? One is one file and one line in [`REGISTRY`].
 //!
-//! When they are asked: [`crate::kernel::idle`]. Arithmetic: [`risetime_kernel::cpuidle`].
+//! When they are asked: `kernel/idle.rs`. Arithmetic: [`risetime_kernel::cpuidle`].
 //!
 //! ```text
 //! cpu_dma_latency    no state that takes longer to leave, as long as somebody holds the file open: here the whole run

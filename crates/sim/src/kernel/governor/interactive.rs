@@ -179,7 +179,8 @@ struct Interactive {
     boost: bool,
     pulse: Option<(u64, u64)>,
     pulse_begun: bool,
-    /// What the policy was asked for last, and why the CPU that asked for another one did.
+    /// Frequency that the policy was asked for last, and the reason of the CPU that asked for
+    /// another one.
     asked: KHz,
     why: Why,
 }
@@ -331,7 +332,7 @@ impl Governor for Interactive {
         }
     }
 
-    /// The slack timer has woken the CPU: what is due is done.
+    /// Looks at the CPU that the slack timer has woken, and does what is due.
     fn timer(
         &mut self,
         domain: &DomainView<'_>,

@@ -25,10 +25,10 @@ use risetime_model::{InputError, Platform, Policy};
 
 /// A cpufreq governor of one domain. What it wants beside a frequency it notes in `effects`.
 pub trait Governor {
-    /// The policy starts: the frequency to begin with, if the governor has an opinion.
+    /// Starts the policy; returns the frequency to begin with, if the governor has an opinion.
     fn start(&mut self, domain: &DomainView<'_>, effects: &mut Effects) -> Option<FreqRequest>;
-    /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `_iowait`: it woke from IO.
-    /// `None`: nothing to say.
+    /// Receives a change of the utilisation of `cpu` (`cpufreq_update_util`); `_iowait`: it woke
+    /// from IO. `None`: nothing to say.
     fn update_util(
         &mut self,
         _: &DomainView<'_>,
@@ -57,7 +57,8 @@ pub trait Governor {
     ) -> Option<FreqRequest> {
         None
     }
-    /// The policy's limits have changed: the frequency to go to at once, if another (`cpufreq_policy_apply_limits`).
+    /// Applies changed limits of the policy; returns the frequency to go to at once
+    /// (`cpufreq_policy_apply_limits`).
     fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
         Some(domain.within_limits(domain.cur()))
     }
@@ -69,7 +70,7 @@ pub trait Governor {
     fn resume(&mut self, _: &Resumed) {}
 }
 
-/// What a governor can hear of beside util.
+/// Occasions that a governor can hear of beside util.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// A tick, also of an idle CPU whose tick goes on: when the timer wheel runs.
@@ -91,7 +92,7 @@ pub struct Resumed {
     pub freq: KHz,
     /// Time of that request.
     pub since: Instant,
-    /// What `freq` was made from (`cached_raw_freq`); 0: not known.
+    /// Frequency that `freq` was made from (`cached_raw_freq`); 0: not known.
     pub cached_raw_freq: KHz,
     /// The next look decides whatever the rate limit says (`need_freq_update`).
     pub forced: bool,

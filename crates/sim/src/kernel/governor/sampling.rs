@@ -1,4 +1,4 @@
-//! What the sampling governors share: when they look, and what they see.
+//! Parts that the sampling governors share: when they look, and what they see.
 //!
 //! ```text
 //! cpufreq_update_util ── sampling_rate · rate_mult since the last sample? ── worker of that CPU ── dbs_update ── driver
@@ -60,7 +60,7 @@ pub(super) const fn ignore_nice_load(home: &'static str) -> Param {
     }
 }
 
-/// What a sample that a sleep put off is worth.
+/// Setting of the load of a sample that a sleep put off.
 pub(super) const AFTER_IDLE: Param = Param {
     name: "load_after_idle",
     doc: "load of a sample that a sleep put off: copy = the one before, once (copy_prev_load, since 3.16); computed = what it comes to (before that); full = 100 %",
@@ -240,7 +240,7 @@ impl PolicyDbs {
         })
     }
 
-    /// The sample is taken; the next one comes `delay_us` after it at the earliest.
+    /// Ends a sample; the next one comes `delay_us` after it at the earliest.
     pub(super) fn done(&mut self, domain: &DomainView<'_>, delay_us: u32) {
         self.set_timers(domain, delay_us);
         (self.sample_delay, self.work_in_progress) = (Span::from_us(delay_us.into()), false);

@@ -173,7 +173,7 @@ impl Governor for SchedFreq {
         }
     }
 
-    /// The kthread has slept until it may change the frequency again.
+    /// Wakes the kthread, which has slept until it may change the frequency again.
     fn timer(
         &mut self,
         domain: &DomainView<'_>,

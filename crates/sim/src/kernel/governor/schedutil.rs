@@ -160,14 +160,15 @@ struct PerCpu {
     saved_idle_calls: u64,
     /// Need at the CPU's last look, up to 4.16, and when that was.
     seen: Option<(Instant, Need)>,
-    /// What the last decision guaranteed it: deadline bandwidth, or its lower clamp (`bw_min`).
+    /// Util that the last decision guaranteed the CPU: deadline bandwidth, or its lower clamp
+    /// (`bw_min`).
     bw_min: Util,
     /// Needs of the CPU by the short way, and the generation that they are of; 0: not known.
     needs: Needs,
     needs_gen: u32,
 }
 
-/// What the domain as a whole needs, and which CPU says so.
+/// Need of the domain as a whole, and the CPU that has it.
 #[derive(Clone, Copy)]
 struct Need {
     util: Util,

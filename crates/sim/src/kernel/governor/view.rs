@@ -1,4 +1,4 @@
-//! What a governor may ask about its domain.
+//! Questions that a governor may ask about its domain.
 
 use crate::state::effects::Effects;
 use crate::state::hooks::Point;

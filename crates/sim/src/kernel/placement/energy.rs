@@ -306,7 +306,7 @@ impl Asked<'_> {
     }
 }
 
-/// What a domain needs with the task nowhere, so that each candidate only adds its own CPU.
+/// Need of a domain with the task nowhere, so that each candidate only adds its own CPU.
 struct Without<'a> {
     asked: &'a Asked<'a>,
     domain: &'a FreqDomain,
@@ -315,7 +315,8 @@ struct Without<'a> {
     actual: Capacity,
     /// `eenv_pd_busy_time`.
     busy: Util,
-    /// What the most and the second most demanding CPU make schedutil ask for, and which is first.
+    /// Utils that the most and the second most demanding CPU make schedutil ask for, and the most
+    /// demanding one.
     most: Util,
     of: Option<CpuId>,
     second: Util,

@@ -1,4 +1,4 @@
-//! Where a new task goes: the idlest CPU of the idlest group, level by level
+//! Placement of a new task: the idlest CPU of the idlest group, level by level
 //! (`sched_balance_find_dst_cpu`).
 //!
 //! ```text
@@ -183,7 +183,7 @@ fn parent_on(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
     m.creator.is_none() && m.task(task).cpu == cpu
 }
 
-/// What a group is classified by.
+/// Figures by which a group is classified.
 pub(crate) struct GroupLoad {
     pub(crate) capacity: u64,
     pub(crate) util: u64,

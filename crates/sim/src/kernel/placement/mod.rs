@@ -27,7 +27,7 @@ pub trait Placement {
         waker: Waker,
         effects: &mut Effects,
     ) -> Placed;
-    /// A new task is created by one that runs on the first CPU.
+    /// Places a new task, created by one that runs on the first CPU.
     fn fork(&mut self, machine: &Machine, task: TaskId) -> Placed;
 }
 

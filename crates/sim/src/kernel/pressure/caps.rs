@@ -232,7 +232,8 @@ pub(super) fn of_policy(own: OfPolicy, rev: KernelRev, min: KHz) -> Caps {
     Caps::new(min, after, interface)
 }
 
-/// What an event of a cap says: it is there, it is gone, or the permanent ones have held long enough.
+/// Values of an event of a cap: it is there, it is gone, or the permanent ones have held long
+/// enough.
 const ON: u32 = 1;
 const OFF: u32 = 0;
 /// Number in place of a source's.
@@ -384,7 +385,8 @@ impl Policy<'_, '_> {
         cpufreq_set_policy(&d.table, KHz(0), khz).map_or(khz, |(_, max)| max)
     }
 
-    /// The scheduler hears of it, at once or as an average (`cpufreq_update_pressure`, `topology_update_hw_pressure`).
+    /// Passes a changed cap on to the scheduler, at once or as an average
+    /// (`cpufreq_update_pressure`, `topology_update_hw_pressure`).
     fn heard(&mut self, input: Input) {
         let rev = self.m().rev;
         let caps = &self.d().caps;
@@ -431,7 +433,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The hardware is slower or faster from now on, whatever it was asked for.
+    /// Sets the hardware's frequency as a changed cap of it allows, whatever it was asked for.
     fn hardware_capped(&mut self) {
         let khz = self.d().caps.of(Input::Hardware).khz;
         let cap = self.resolved(khz);
@@ -464,9 +466,10 @@ impl Policy<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// The caps with a permanent interface have held long enough: each CPU of `domain` has the capacity that they leave it
-    /// (`topology_set_cpu_scale`), which belongs to the highest frequency that they leave (`capacity_freq_ref`). True:
-    /// scheduling domains are to be built anew.
+    /// Sets the capacity of each CPU of `domain` to what the caps with a permanent interface, which
+    /// have held long enough, leave it (`topology_set_cpu_scale`); it belongs to the highest
+    /// frequency that they leave (`capacity_freq_ref`). True: scheduling domains are to be built
+    /// anew.
     pub(super) fn capacity_changes(&mut self, domain: usize, generation: u32) -> bool {
         let d = &self.m.domains[domain];
         if d.caps.permanent_gen != generation {

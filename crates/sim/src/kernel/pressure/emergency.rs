@@ -1,5 +1,5 @@
 //! Hardware that caps itself when it is too hot: it looks each ms, at `hw_capped_above_millicelsius` the cap of
-//! [`caps`](super::caps) comes, below the other temperature it goes again.
+//! `caps` comes, below the other temperature it goes again.
 //!
 //! An emergency of this kind is faster than thermal zones and their governors
 //! ([`thermal`](super::thermal)), which look each polling delay. Its sensor is that of the zone that the policy's first CPU

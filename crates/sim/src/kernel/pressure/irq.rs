@@ -98,7 +98,7 @@ impl Source for Device {
 }
 
 impl Rq<'_, '_> {
-    /// The handler has the CPU; whoever ran there goes on afterwards.
+    /// Gives the CPU to the handler; the task that ran goes on afterwards.
     pub(crate) fn irq_enter(&mut self, handler: Span) {
         let cpu = self.cpu;
         if let Some(p) = &mut self.c().pressure {
@@ -129,7 +129,7 @@ impl Rq<'_, '_> {
                     _ if !online => {}
                     None => self.irq_enter(handler),
                     Some(idle) => {
-                        // It need not be woken by others meanwhile.
+                        // The CPU need not be woken by others meanwhile.
                         self.c().waking = true;
                         let latency = self.m().exit_latency(cpu, idle);
                         self.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });

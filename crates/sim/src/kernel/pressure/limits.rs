@@ -1,5 +1,5 @@
 //! `scaling_min_freq` and `scaling_max_freq`: a policy's limits from the beginning on (later ones:
-//! [`caps`](super::caps)), and `boost`: whether it has its boost OPPs.
+//! `caps`), and `boost`: whether it has its boost OPPs.
 //!
 //! Source: drivers/cpufreq/cpufreq.c:cpufreq_set_policy, freq_table.c:cpufreq_frequency_table_cpuinfo. Left out: boost that
 //! changes during a run, boost of single policies (since 6.11).
@@ -14,7 +14,7 @@ const MAX_FREQ: &str = "scaling_max_freq";
 const MIN_FREQ: &str = "scaling_min_freq";
 pub(crate) const BOOST: &str = "cpufreq_boost";
 
-/// What user space allows.
+/// Limits of user space.
 pub(crate) struct Limits;
 
 impl Source for Limits {

@@ -86,7 +86,7 @@ pub(crate) trait Source: Sync {
     fn changes(&self, _: &mut Policy, _: Told) {}
 }
 
-/// What a source is told when its time has come.
+/// Message to a source whose time has come.
 #[derive(Clone, Copy)]
 pub(crate) struct Told {
     /// Number of the source, and what it said then.
@@ -297,7 +297,8 @@ impl Kernel<'_> {
         changed
     }
 
-    /// A source changes what it takes from the CPUs of a domain. True: the scheduling domains are to be built anew.
+    /// Changes what a source takes from the CPUs of a domain. True: the scheduling domains are to
+    /// be built anew.
     pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) -> bool {
         if source == caps::PERMANENT {
             return self.capacity_changes(domain, value);

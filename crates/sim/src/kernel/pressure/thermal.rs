@@ -8,7 +8,7 @@ use risetime_model::{InputError, Platform};
 const THERMAL: &str = "thermal";
 pub(crate) const START_TEMP: &str = "start_temp";
 
-/// What a platform has of thermal zones.
+/// Thermal zones of a platform.
 pub(crate) struct Zones;
 
 impl Source for Zones {

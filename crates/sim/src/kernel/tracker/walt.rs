@@ -195,7 +195,7 @@ impl Tracked {
         self.walt.update_task_ravg(&mut c.uncounted, &mut c.rq, &update);
     }
 
-    /// The CPU gets another task, or the one that it has begins or ceases to count.
+    /// Sets the CPU's current task, and whether its time counts.
     fn set_curr(&mut self, cpu: CpuId, curr: Option<TaskId>, counts: bool) {
         let c = &mut self.cpus[cpu.index()];
         (c.curr, c.counts) = (curr, counts);

@@ -175,7 +175,7 @@ impl Hooks for Listens {
 }
 
 impl Shared {
-    /// A governor has looked.
+    /// Notes a governor's look, and what was chosen there.
     fn governed(&mut self, at: Instant, cpu: CpuId, own: Answer) -> Answer {
         let look = self.governs;
         let asked = self.note(at, Point::Frequency { cpu }, own);
@@ -279,7 +279,7 @@ impl Shared {
         Answer::Yes(false)
     }
 
-    /// A turn is over. It is noted for each tick; what is found over between two of them is not.
+    /// Notes that a turn is over, for each tick; one found over between two ticks is not noted.
     fn turn_over(&mut self, m: &Machine, cpu: CpuId) -> Answer {
         let now = m.time();
         self.over = Some((now, cpu));

@@ -104,7 +104,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A CPU leaves its idle state there: for its tick, or for something else.
+    /// Ends a CPU's idle state as there: for its tick, or for something else.
     pub(super) fn leaves_idle(&mut self, cpu: CpuId) {
         /// A tick has begun so long ago at most.
         const AT_TICK: u64 = 100_000;

@@ -1,4 +1,4 @@
-//! What tasks did there is done here: they are created, wake, move, get a CPU, leave it.
+//! Actions of tasks there, done here: they are created, wake, move, get a CPU, leave it.
 
 use super::Follower;
 use super::timeline::told_with;
@@ -108,7 +108,7 @@ impl Follower<'_, '_> {
         Some(())
     }
 
-    /// A task enters a phase, and takes on what that changes.
+    /// Takes a task into a phase, with the attributes that the phase changes.
     pub(super) fn phase(&mut self, there: TaskId, index: usize) {
         let phases = self.experiment.workload.tasks.get(there.index()).map(|t| &t.phases);
         if let Some(phase) = phases.and_then(|p| p.get(index)) {
@@ -118,7 +118,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A wakeup begins on `by`: where does its task go? Where its dequeue was delayed nobody asks.
+    /// Asks where the task of a wakeup that begins on `by` goes; not asked where the task's dequeue
+    /// was delayed.
     pub(super) fn asks(&mut self, index: usize, by: CpuId) {
         let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
         let task = self.task_on(there, cpu);
@@ -243,7 +244,7 @@ impl Follower<'_, '_> {
         k.rq(cpu).leave_queue(task, state, kind);
     }
 
-    /// A CPU goes over to another task.
+    /// Carries out a CPU's switch to another task.
     pub(super) fn switched(&mut self, index: usize) {
         let Event::Switch { cpu, prev, next } = self.events[index].1 else { return };
         let prev = prev.map(|(task, _)| self.task(task, cpu));
@@ -324,7 +325,7 @@ impl Follower<'_, '_> {
                 }
             }
         }
-        // The same of real-time ones, where they are throttled (`rt_throttled`).
+        // Real-time tasks, too, where they are throttled (`rt_throttled`).
         let (throttles, limit) = (m.rt_throttles(), m.sysctls.rt);
         let class = next.map_or(Class::Fair, |next| m.class_of(next));
         let c = m.cpu_mut(cpu);
@@ -391,7 +392,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A CPU enters an idle state there: the first of a sleep has been asked for already.
+    /// Puts a CPU into an idle state as there; the first state of a sleep has been asked for
+    /// already.
     pub(super) fn idles(&mut self, cpu: CpuId) {
         let k = &self.simulation.k;
         let passed = self.shared.borrow().idles.get(&cpu).is_none_or(|i| i.has_passed(k.m.now));

@@ -340,7 +340,7 @@ fn begins(
     for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < WAKING_LASTS) {
         match *earlier {
             Event::Waking { task: t, by } if t == task => return Some((j, by)),
-            // It has not left yet, or its CPU was another's in between.
+            // The task has not left yet, or its CPU was another's in between.
             Event::Switch { cpu: c, prev, .. }
                 if c == cpu || prev.is_some_and(|(t, _)| t == task) =>
             {

@@ -62,7 +62,8 @@ fn keeps(entity: &mut Entity, place: &Place) -> Option<(u64, u64)> {
 }
 
 impl Follower<'_, '_> {
-    /// A thread of the system has this priority (`p->prio`). Tasks of the workload have what it says of them.
+    /// Sets the priority of a thread of the system (`p->prio`). Tasks of the workload have the one
+    /// that the workload gives them.
     pub(super) fn prio(&mut self, there: TaskId, prio: i32) {
         if there.index() < self.experiment.workload.tasks.len() {
             return;
@@ -109,7 +110,8 @@ impl Follower<'_, '_> {
         if !m.is_fair(task) {
             return;
         }
-        // Who is none of the workload's has asked for a slice of its own if it has another than the base slice.
+        // A task that is none of the workload's has asked for a slice of its own if it has another
+        // than the base slice.
         let of_workload = there.index() < self.experiment.workload.tasks.len();
         let asks = (!of_workload && place.slice != 0)
             .then(|| Some(place.slice).filter(|slice| *slice != m.base_slice.0));
@@ -143,7 +145,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A group's quota has run out on a CPU, or is there again; those inside are told with it and follow from it.
+    /// Throttles a group on a CPU, or ends that, as there; the groups inside are told with it and
+    /// follow from it.
     pub(super) fn group_throttled(&mut self, cpu: CpuId, group: GroupId, on: bool) {
         let mut rq = self.simulation.k.rq(cpu);
         if !rq.m().has_pool(group) || rq.m().throttles_tasks() {
@@ -158,7 +161,8 @@ impl Follower<'_, '_> {
         if on { rq.throttles(group) } else { rq.unthrottle_cfs_rq(group) }
     }
 
-    /// The place of whoever is in the queue of a group on a CPU.
+    /// Sets the place of an entity in the queue of a group on a CPU as there, and compares it with
+    /// its own.
     fn stands(&mut self, (cpu, of): (CpuId, GroupId), id: EntityId, place: &Place, whose: Of) {
         let queue = if self.simulation.k.m.groups.nested { of } else { GroupId::ROOT };
         if !self.same_origin.contains(&(cpu, queue)) {
@@ -300,7 +304,7 @@ impl Follower<'_, '_> {
             IdleType::NewlyIdle => When::NewlyIdle,
         };
         if when == When::NewlyIdle {
-            // Whose dequeue was delayed has left at the pick that found nobody.
+            // A task whose dequeue was delayed has left at the pick that found no task.
             k.rq(cpu).pick_next_task();
         }
         self.averages_as_told();

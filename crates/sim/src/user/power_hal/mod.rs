@@ -114,7 +114,7 @@ fn of_settings(settings: &Settings, workload: &Workload) -> Option<Box<dyn Power
     (REGISTRY.iter().find(|d| d.name == name)?.make)(settings)
 }
 
-/// What the service is told.
+/// Message to the service.
 enum Said {
     /// A session begins.
     Create,

@@ -11,7 +11,7 @@ use risetime_kernel::units::{CpuId, Instant};
 use risetime_model::Platform;
 use std::sync::Arc;
 
-/// What the CPUs of a platform take.
+/// Power that the CPUs of a platform take.
 pub(super) struct Power {
     platform: Arc<Platform>,
     cpus: CpuPowers,

@@ -45,7 +45,7 @@ pub(super) enum Track {
     MaxFreq,
 }
 
-/// What a counter shows.
+/// Name, unit and scale of a counter.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counter {
     pub(super) name: &'static str,

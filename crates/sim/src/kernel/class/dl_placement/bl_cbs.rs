@@ -46,7 +46,7 @@ impl DlPlacement for BigLittleCbs {
         ("bl-cbs", "big.LITTLE CBS: at each wakeup where it costs least power and fits")
     }
     fn enter(&self, m: &Machine, task: TaskId, asked: &DlEntity) -> Option<CpuId> {
-        // It runs; what it is replaced by counts on its CPU, if it has something.
+        // The task runs; its old reservation, if it has one, counts on its CPU.
         let had = if m.dl_counts(task) { m.dl(task).bw } else { 0 };
         Asked { m, task, prev: m.task(task).cpu, asked, had, stays: false }.cheapest()
     }

@@ -53,7 +53,7 @@ impl DlPlacement for Clustered {
         let island = |cpu| m.cpu(cpu).domain;
         m.task(task).sched.dl_home.is_none_or(|home| {
             let own = &m.domains[island(home)].related;
-            // Its affinity may have left it none of them.
+            // The task's affinity may have left it none of its island's CPUs.
             island(home) == island(to) || !own.iter().any(|cpu| m.is_cpu_allowed(task, *cpu))
         })
     }

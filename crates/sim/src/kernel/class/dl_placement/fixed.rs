@@ -33,7 +33,8 @@ use risetime_model::workload::Policy;
 type Ranked = (u8, FpTask);
 
 impl Rq<'_, '_> {
-    /// A task asks for `asked`, in place of which it gets `policy`: its CPU, if priorities are partitioned. False: there is none.
+    /// Binds a task that asks for `asked`, in place of which it gets `policy`, to a CPU, if
+    /// priorities are partitioned. False: there is none.
     pub(crate) fn bind_fixed(&mut self, task: TaskId, asked: Policy, policy: Policy) -> bool {
         let bound = self.t(task).sched.bound.take();
         if let Some(bound) = bound {
