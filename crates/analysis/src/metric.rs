@@ -1,5 +1,5 @@
 //! Figures of a run by name: `ui.response_p99`, `energy`. What `--expect` judges, and what comparisons, sweeps and advice
-//! are about. Which names there are: `docs/jobs.md`.
+//! are about. Which names there are: [`named`](crate::named), `docs/figures.md`.
 
 use crate::jobs::{Jobs, Percentiles};
 use crate::latency::{Latency, group_name};

@@ -1,4 +1,4 @@
-//! Time to solve, by size, on drawn sets on an ODROID-XU4: the table of docs/optimiser.md.
+//! Time to solve, by size, on drawn sets on an ODROID-XU4: the table of docs/evidence/optimiser.md.
 //!
 //! ```text
 //! sizes [SETS [LOOKS [NODES…]]]   greedy, descent, and exact with up to LOOKS looks

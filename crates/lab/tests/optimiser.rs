@@ -148,7 +148,7 @@ fn slack_takes_the_misses_away() {
         "all                 {:11}                   {:6}           {:6}",
         missed[0], missed[1], missed[2]
     );
-    page::holds("optimiser.md", "<!-- misses -->\n```text\n", "```\n", &table);
+    page::holds("evidence/optimiser.md", "<!-- misses -->\n```text\n", "```\n", &table);
     assert!(missed[0] > 0, "{missed:?}");
     assert_eq!(missed[1..], [0, 0]);
 }
@@ -199,7 +199,7 @@ fn more_power_buys_slack() {
             before = Some(slack);
         }
     }
-    page::holds("optimiser.md", "<!-- bought -->\n", "<!-- end -->", &table);
+    page::holds("evidence/optimiser.md", "<!-- bought -->\n", "<!-- end -->", &table);
 }
 
 /// A request of a device beside loads of deadline tasks: there is a CPU for who asks it, or real-time tasks have to come first; as printed none is late.

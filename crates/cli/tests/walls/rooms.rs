@@ -23,11 +23,7 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-host", &["kernel", "model", "trace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),
-    (
-        "risetime-lab",
-        &["kernel", "model", "deploy", "trace", "sim", "vm", "host", "analysis"],
-        Outside::Yes,
-    ),
+    ("risetime-lab", &["kernel", "model", "deploy", "trace", "sim", "analysis"], Outside::Yes),
     (
         "risetime",
         &["kernel", "model", "deploy", "trace", "sim", "vm", "host", "analysis", "report", "lab"],
@@ -197,6 +193,7 @@ mod tests {
             ("risetime-report", "risetime-lab", None),
             ("risetime-report", "risetime-host", None),
             ("risetime-lab", "risetime", None),
+            ("risetime-lab", "risetime-host", None),
         ];
         for edge in forbidden {
             let m = made_up(&members, &[("rand", "MIT")], &[edge]);
