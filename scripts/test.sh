@@ -37,6 +37,12 @@ if ! grep -qs '^se.avg.util_est ' /proc/self/sched || [ "$(nproc)" -lt 2 ]; then
     missing+=("PELT beside the running kernel: needs two CPUs and the load tracking in /proc/PID/sched (Linux 6.8 or later; before 6.15 with CONFIG_SCHED_DEBUG)")
 fi
 
+# How many instructions commands take.
+if ! command -v valgrind >/dev/null; then
+    skip+=(--skip instructions_are_not_more_than_recorded)
+    missing+=("instructions of six commands: needs valgrind (sudo apt-get install valgrind)")
+fi
+
 # What does not compile fails below, where it is told.
 cargo test --locked --workspace --no-run
 # A real kernel in a virtual machine: its agent, a stock kernel and QEMU, cached after the first time.

@@ -205,14 +205,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    #[inline]
     fn advance(&mut self, at: Instant) {
         if !self.counts && at.0 >= self.from {
-            self.counts = true;
-            self.now = self.now.max(self.from);
-            (0..self.tasks.len()).for_each(|index| self.spent(self.tasks[index].id));
-            self.jobs.begin();
+            self.begin_to_count();
         }
         self.now = self.now.max(at.0);
+    }
+
+    /// Begins to count: the start that is left out is over.
+    #[cold]
+    fn begin_to_count(&mut self) {
+        self.counts = true;
+        self.now = self.now.max(self.from);
+        (0..self.tasks.len()).for_each(|index| self.spent(self.tasks[index].id));
+        self.jobs.begin();
     }
 
     fn event(&mut self, at: Instant, event: &Event) {
@@ -235,8 +242,8 @@ impl<'a> Run<'a> {
                 if let Some(index) = self.machine.current(cpu).and_then(|id| self.ids.get(id)) {
                     self.account(index);
                     let t = &mut self.tasks[index];
-                    let place = self.machine.place(cpu, t.id);
-                    t.stolen(place.key, span.0, place.speed);
+                    let (key, speed) = self.machine.runs_at(cpu);
+                    t.stolen(key, span.0, speed);
                 }
             }
             Event::Due { task, ago } => {
@@ -596,6 +603,9 @@ impl<'a> Run<'a> {
     #[inline]
     fn account(&mut self, index: usize) {
         let t = &mut self.tasks[index];
+        if t.is_accounted(self.now) {
+            return;
+        }
         let place = match t.doing {
             Doing::Runs(cpu) => Some(self.machine.place(cpu, t.id)),
             _ => None,
@@ -615,7 +625,7 @@ impl<'a> Run<'a> {
         if let Some(index) = self.ids.get(id) {
             self.account(index);
             let task = &self.tasks[index];
-            self.jobs.spent(id, task.energy(&self.machine), task.longer());
+            self.jobs.spent(id, task.energy, task.longer());
         }
     }
 
@@ -624,7 +634,7 @@ impl<'a> Run<'a> {
         for index in 0..self.tasks.len() {
             self.account(index);
             let t = &self.tasks[index];
-            self.jobs.spent(t.id, t.energy(&self.machine), t.longer());
+            self.jobs.spent(t.id, t.energy, t.longer());
             if t.first_ran.is_none() {
                 self.jobs.waits(t.id, t.created);
             }

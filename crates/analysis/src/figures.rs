@@ -293,7 +293,9 @@ impl Figures {
     /// The time by which all of it took longer than at full speed.
     fn longer(&self) -> Debt {
         let mut all = self.debt;
-        all.absorb(&self.later);
+        if self.t1.is_some() {
+            all.absorb(&self.later);
+        }
         all
     }
 

@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 
 /// Buckets of one power of two, as a power of two.
 const BITS: u32 = 7;
+/// So many buckets: room is made for as many, and they are passed over together.
+const ROOM: usize = 1 << BITS;
 
 /// Steps of a distribution, without those of its upper tail.
 const STEPS: u64 = 100;
@@ -335,28 +337,35 @@ impl Histogram {
     }
 
     /// The index of a bucket among the counts, which grow to hold it.
+    #[inline]
     fn place(&mut self, bucket: usize) -> usize {
+        match bucket.checked_sub(self.first) {
+            Some(at) if at < self.counts.len() => at,
+            _ => self.make_room(bucket),
+        }
+    }
+
+    /// The same, where there is no room yet.
+    fn make_room(&mut self, bucket: usize) -> usize {
+        let from = bucket / ROOM * ROOM;
         if self.counts.is_empty() {
-            self.first = bucket;
-        } else if bucket < self.first {
-            let more = self.first - bucket;
-            self.counts.splice(0..0, std::iter::repeat_n(0, more));
-            self.first = bucket;
+            self.first = from;
+        } else if from < self.first {
+            let mut counts = vec![0; self.first - from];
+            counts.append(&mut self.counts);
+            (self.counts, self.first) = (counts, from);
         }
-        let at = bucket - self.first;
-        if self.counts.len() <= at {
-            self.counts.resize(at + 1, 0);
-        }
-        at
+        let len = (from + ROOM - self.first).max(self.counts.len());
+        self.counts.resize(len, 0);
+        bucket - self.first
     }
 
     /// Adds all counts of another histogram.
     fn join(&mut self, other: &Histogram) {
-        for (count, bucket) in other.counts.iter().zip(other.first..).filter(|(n, _)| **n > 0) {
-            let at = self.place(bucket);
-            self.counts[at] += count;
-        }
         if other.total > 0 {
+            self.place(other.first + other.counts.len() - 1);
+            let at = self.place(other.first);
+            self.counts[at..].iter_mut().zip(&other.counts).for_each(|(own, more)| *own += more);
             self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
             self.max = self.max.max(other.max);
             self.sum += other.sum;
@@ -383,11 +392,20 @@ impl Histogram {
     /// The time of this rank, from 1: so many took at most that.
     pub(crate) fn ranked(&self, rank: u64) -> u64 {
         let mut below = 0;
-        let found = self.counts.iter().zip(self.first..).find(|(count, _)| {
-            below += **count;
-            below >= rank
-        });
-        found.map_or(self.max, |(_, bucket)| middle(bucket).min(self.max))
+        for (counts, first) in self.counts.chunks(ROOM).zip((self.first..).step_by(ROOM)) {
+            let all: u64 = counts.iter().sum();
+            if below + all < rank {
+                below += all;
+                continue;
+            }
+            for (count, bucket) in counts.iter().zip(first..) {
+                below += count;
+                if below >= rank {
+                    return middle(bucket).min(self.max);
+                }
+            }
+        }
+        self.max
     }
 
     /// (ms, share that took at most so long) where a share of 1/[`STEPS`] more did, or a tenth of those that took longer;
@@ -410,18 +428,10 @@ impl Histogram {
         steps
     }
 
-    /// The times that so many of a thousand took at most; `permille` ascends.
+    /// The times that so many of a thousand took at most.
     pub(crate) fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
-        let mut counts = self.counts.iter().zip(self.first..);
-        let (mut below, mut last) = (0, self.first);
-        permille.map(|permille| {
-            let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1000).max(1) as u64;
-            while below < rank {
-                let Some((count, bucket)) = counts.next() else { return self.max };
-                (below, last) = (below + count, bucket);
-            }
-            middle(last).min(self.max)
-        })
+        let rank = |of: u64| (u128::from(self.total) * u128::from(of)).div_ceil(1000).max(1) as u64;
+        permille.map(|of| self.ranked(rank(of)))
     }
 }
 

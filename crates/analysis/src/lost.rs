@@ -135,6 +135,8 @@ pub(crate) struct Place {
     /// Number of OPPs of the domain that are at or below the frequency.
     pub(crate) opps: usize,
     pub(crate) capacity: u64,
+    /// What it takes there, in µW; 0: unknown.
+    pub(crate) power_uw: u64,
     /// The CPU's speed at its highest frequency, on the scale of [`ONE`].
     pub(crate) highest: u64,
     /// Speed on the scale of [`ONE`]; at most that.
@@ -307,6 +309,7 @@ mod tests {
             key: 0,
             opps: 1,
             capacity: 1024,
+            power_uw: 0,
             highest,
             speed,
             alone: speed,

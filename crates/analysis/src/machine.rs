@@ -263,6 +263,8 @@ impl Machine {
             key,
             opps: slot.opps,
             capacity: d.capacity,
+            // In a task's sums it is that of the CPU which stands for it.
+            power_uw: if c.told == cpu { slot.power_uw } else { self.at(key).3 },
             highest: d.highest,
             speed: slot.share,
             alone: of_full(slot.alone, self.full),
@@ -275,6 +277,15 @@ impl Machine {
             },
             freq_state: d.freq_state,
         }
+    }
+
+    /// Returns the number of where `cpu` is now, and of full speed what it makes there ([`Place`]).
+    #[inline]
+    pub(crate) fn runs_at(&mut self, cpu: CpuId) -> (u32, u64) {
+        let key = self.key(cpu);
+        let c = &self.cpus[cpu.index()];
+        let d = &self.domains[c.domain];
+        (key, d.slots[d.slot_of(c)].share)
     }
 
     /// The number of where `cpu` is now: its CPU, or the one that stands for it, and its frequency.

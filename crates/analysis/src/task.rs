@@ -10,7 +10,7 @@
 
 use crate::figures::{Figures, Levels, Piece, Sums};
 use crate::lost::{Most, ONE, Place, State};
-use crate::machine::{Machine, ms};
+use crate::machine::{Machine, energy, ms};
 use crate::result::{Burst, EndedBy, Migration, Reservation, Throttled};
 use crate::stretch::{Position, Watch};
 use risetime_kernel::units::{CpuId, TaskId};
@@ -77,6 +77,9 @@ pub(crate) struct Task {
     /// [`ONE`], and by its last wakeup.
     longer: u128,
     longer_at_wake: u128,
+    /// The energy of the CPUs while the task ran, until it was last accounted, in 10⁻¹⁵ J; `None`:
+    /// it ran where the power is unknown.
+    pub(crate) energy: Option<u128>,
     /// Sums of the bursts that are over.
     pub(crate) whole: Sums,
     /// Everything before is accounted.
@@ -147,6 +150,7 @@ impl Task {
             created: now,
             longer: 0,
             longer_at_wake: 0,
+            energy: Some(0),
             whole: Sums::default(),
             since: now,
             util: None,
@@ -157,12 +161,6 @@ impl Task {
             present,
             best: None,
         }
-    }
-
-    /// The energy of the CPUs while the task ran, until it was last accounted, in 10⁻¹⁵ J; `None`:
-    /// it ran where the power is unknown.
-    pub(crate) fn energy(&self, machine: &Machine) -> Option<u128> {
-        Some(self.whole.energy(machine)? + self.present.sums.energy(machine)?)
     }
 
     /// Sets the policy that the task is under from now on. The one it was created with, if it took
@@ -192,18 +190,25 @@ impl Task {
         std::iter::once(&mut *self.present).chain(self.best.as_deref_mut())
     }
 
-    /// Accounts the time until `now`; `place` is where it runs, if it runs.
+    /// Whether all the time until `now` is accounted.
+    #[inline]
+    pub(crate) fn is_accounted(&self, now: u64) -> bool {
+        self.since == now
+    }
+
+    /// Accounts the time until `now`, which is later than what is accounted; `place` is where it runs, if it runs.
     #[inline]
     pub(crate) fn account(&mut self, now: u64, place: Option<Place>, tick: u64, levels: &Levels) {
         let dt = now - self.since;
-        if dt == 0 {
-            return;
-        }
         let from = std::mem::replace(&mut self.since, now);
         if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
             return;
         }
         let speed = place.map_or(0, |place| place.speed);
+        if let Some(place) = place {
+            let more = energy(dt, place.power_uw);
+            self.energy = self.energy.zip(more).map(|(all, more)| all + more);
+        }
         self.longer += u128::from(dt) * u128::from(ONE.saturating_sub(speed));
         let piece = Piece {
             from,

@@ -312,12 +312,13 @@ fn alone(
     let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
     let lists = lists.map(|lists| lists as &mut dyn Lists);
     let (mut progress, mut nobody) = (Progress::new(args, experiment), ());
+    let Some(path) = &args.perfetto else {
+        let seen = progress.as_mut().map(|progress| progress as &mut (dyn TraceSink + Send));
+        return Ok(risetime_lab::run_beside(backend, experiment, options, lists, seen)?);
+    };
     let seen: &mut (dyn TraceSink + Send) = match &mut progress {
         Some(progress) => progress,
         None => &mut nobody,
-    };
-    let Some(path) = &args.perfetto else {
-        return Ok(risetime_lab::run_beside(backend, experiment, options, lists, Some(seen))?);
     };
     let mut done = None;
     output::write_whole(path, |file| {

@@ -44,12 +44,14 @@ pub fn run_beside(
     lists: Option<&mut dyn Lists>,
     also: Option<&mut (dyn TraceSink + Send)>,
 ) -> Result<Run, RunError> {
-    let mut nobody = ();
     let mut analyzer = Analyzer::listing(options, lists);
-    let mut sink = Tee(&mut analyzer, also.unwrap_or(&mut nobody));
-    let outcome = match crate::parallel::cores() {
-        1 => backend.run(experiment, &mut sink)?,
-        _ => beside(&mut sink, |sink| backend.run(experiment, sink))?,
+    let run = |sink: &mut (dyn TraceSink + Send)| match crate::parallel::cores() {
+        1 => backend.run(experiment, sink),
+        _ => beside(sink, |sink| backend.run(experiment, sink)),
+    };
+    let outcome = match also {
+        Some(also) => run(&mut Tee(&mut analyzer, also))?,
+        None => run(&mut analyzer)?,
     };
     Ok(done(experiment, analyzer, outcome))
 }

@@ -16,7 +16,7 @@
 //! Left out: notes.
 
 use crate::Told;
-use crate::words::{round3, task_names};
+use crate::words::{Round3, round3, task_names};
 use risetime_analysis::sweep::{Point, Sweep};
 use risetime_analysis::{
     Burst, Compared, Cooling, Heat, Jobs, Latency, Level, Migration, Missed, Percentiles, Quota,
@@ -24,6 +24,7 @@ use risetime_analysis::{
 };
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::{Value, micros};
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 /// The names of the columns.
@@ -41,10 +42,10 @@ pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>], set: &Set) -> io::Result
     for told in runs {
         let mut rows = Rows::of(told.run, set, &mut *out);
         rows.run(told.run);
-        let prefix = row(&rows.of);
-        rows.done()?;
+        rows.failed?;
+        let of = &rows.line.0[..rows.of];
         for line in told.listed.iter_mut().flatten() {
-            writeln!(out, "{prefix},{}", line?)?;
+            writeln!(out, "{of}{}", line?)?;
         }
     }
     Ok(())
@@ -116,10 +117,9 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
     const FIXED: [&str; 5] = ["platform", "workload", "policy", "backend", "seed"];
     let varied: Vec<usize> =
         (0..s.axes.len()).filter(|a| !FIXED.contains(&s.axes[*a].name.as_str())).collect();
-    let mut rows = ::csv::Writer::from_writer(out);
     let figures = ["metric", "unit", "median", "low", "high", "n", "never", "command"];
     let names = varied.iter().map(|a| s.axes[*a].name.as_str());
-    rows.write_record(FIXED.into_iter().chain(names).chain(figures))?;
+    writeln!(out, "{}", row(FIXED.into_iter().chain(names).chain(figures)))?;
     for p in &s.points {
         let mut point = point_names(s, p, set).to_vec();
         point.extend([s.backend.to_string(), p.recipe.seed.to_string()]);
@@ -138,10 +138,10 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
                 p.measured.never(m).to_string(),
                 p.command.clone(),
             ];
-            rows.write_record(point.iter().chain(&figures))?;
+            writeln!(out, "{}", row(point.iter().chain(&figures)))?;
         }
     }
-    rows.flush()
+    Ok(())
 }
 
 /// The platform, workload and policy of a point: the same in CSV and JSON.
@@ -164,9 +164,7 @@ pub fn burst_lines(task: TaskId, comm: &str, b: &Burst) -> String {
         ("listed_debt_capped", b.debt_capped_ms),
     ];
     let name = format!("{comm}#{}", task.0);
-    let line = |figure: &str, value: &str, unit: &str| {
-        row(&[&name, figure, &key, value, unit].map(str::to_string))
-    };
+    let line = |figure: &str, value: &str, unit: &str| row([&name, figure, &key, value, unit]);
     let figures = figures.map(|(figure, ms)| line(figure, &round3(ms).to_string(), "ms"));
     [&figures[..], &[line("listed_ended_by", b.ended_by.as_str(), "")]].concat().join("\n")
 }
@@ -176,14 +174,14 @@ pub fn migration_line(task: TaskId, comm: &str, m: &Migration) -> String {
     let name = format!("{comm}#{}", task.0);
     let value = round3(m.at_ms).to_string();
     let key = format!("at_ms={value} from={} to={} why={}", m.from.0, m.to.0, m.why);
-    row(&[&name, "listed_migration", &key, &value, "ms"].map(str::to_string))
+    row([&name, "listed_migration", &key, &value, "ms"])
 }
 
 /// A job there that was missed: the columns from `task` (who begins it) on, a line for each figure.
 pub fn missed_lines(job: &str, m: &Missed) -> String {
     let key = format!("job={job} number={}", m.number);
     let line = |figure: &str, value: String, unit: &str| {
-        row(&[m.comm.clone(), format!("missed_{figure}"), key.clone(), value, unit.to_string()])
+        row([&m.comm, &format!("missed_{figure}"), &key, &value, unit])
     };
     let done = Some(m.over_ms).filter(|_| m.how == "late");
     let longest = m.longest.as_ref();
@@ -204,21 +202,77 @@ pub fn missed_lines(job: &str, m: &Missed) -> String {
     lines.join("\n")
 }
 
-/// Fields as they stand in a row, without its end.
-fn row(fields: &[String]) -> String {
+/// Returns fields as they stand in a row, without its end.
+fn row<'a, F: Into<Text<'a>>>(fields: impl IntoIterator<Item = F>) -> String {
+    let mut line = Line::default();
+    fields.into_iter().for_each(|field| line.field(field));
+    line.0.pop();
+    line.0
+}
+
+/// Returns a field with the quotes that it needs.
+fn quoted(field: &str) -> String {
     let mut out = ::csv::Writer::from_writer(Vec::new());
-    out.write_record(fields).expect("to memory");
+    out.write_record([field]).expect("to memory");
     let bytes = out.into_inner().expect("to memory");
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
 }
 
+/// What stands in a field: text that there is, or that is made there.
+enum Text<'a> {
+    Known(&'a str),
+    Made(fmt::Arguments<'a>),
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Text<'a> {
+        Text::Known(text)
+    }
+}
+
+impl<'a> From<&'a String> for Text<'a> {
+    fn from(text: &'a String) -> Text<'a> {
+        Text::Known(text)
+    }
+}
+
+impl<'a> From<fmt::Arguments<'a>> for Text<'a> {
+    fn from(text: fmt::Arguments<'a>) -> Text<'a> {
+        Text::Made(text)
+    }
+}
+
+/// Fields of a row, with a comma behind each.
+#[derive(Default)]
+struct Line(String);
+
+impl Line {
+    /// Adds a field, quoted if it has to be.
+    fn field<'t>(&mut self, field: impl Into<Text<'t>>) {
+        let Line(line) = self;
+        let at = line.len();
+        match field.into() {
+            Text::Known(text) => line.push_str(text),
+            Text::Made(text) => line.write_fmt(text).expect("to memory"),
+        }
+        if line[at..].bytes().any(|b| matches!(b, b'"' | b',' | b'\n' | b'\r')) {
+            let quoted = quoted(&line[at..]);
+            line.truncate(at);
+            line.push_str(&quoted);
+        }
+        line.push(',');
+    }
+}
+
 struct Rows<'a> {
-    out: ::csv::Writer<&'a mut dyn Write>,
-    /// Values of the first columns: which run it is.
-    of: [String; 6],
-    task: String,
+    out: &'a mut dyn Write,
+    /// The row at hand, which begins with the columns that say which run it is.
+    line: Line,
+    /// So much of it is those columns, and so much these and the task.
+    of: usize,
+    head: usize,
     /// The first error: the rows after it are not written.
-    failed: Option<::csv::Error>,
+    failed: io::Result<()>,
 }
 
 impl<'a> Rows<'a> {
@@ -231,61 +285,77 @@ impl<'a> Rows<'a> {
             r.seed.to_string(),
             micros(r.phase),
         ];
-        let out = ::csv::Writer::from_writer(out);
-        Rows { out, of, task: String::new(), failed: None }
+        let mut line = Line::default();
+        of.iter().for_each(|field| line.field(field));
+        let of = line.0.len();
+        let mut rows = Rows { out, line, of, head: of, failed: Ok(()) };
+        rows.is_about("");
+        rows
     }
 
-    /// Finishes the rows; an error that came up while writing is returned here.
-    fn done(mut self) -> io::Result<()> {
-        match self.failed {
-            Some(e) => Err(e.into()),
-            None => self.out.flush(),
+    /// The rows that follow are this task's; of none if the name is empty.
+    fn is_about(&mut self, task: &str) {
+        self.line.0.truncate(self.of);
+        self.line.field(task);
+        self.head = self.line.0.len();
+    }
+
+    /// Adds a row: a figure with its value.
+    fn text<'f, 'k, 'v>(
+        &mut self,
+        figure: impl Into<Text<'f>>,
+        key: impl Into<Text<'k>>,
+        value: impl Into<Text<'v>>,
+        unit: &str,
+    ) {
+        self.line.0.truncate(self.head);
+        self.line.field(figure);
+        self.line.field(key);
+        self.line.field(value);
+        self.line.field(unit);
+        let Line(line) = &mut self.line;
+        line.pop();
+        line.push('\n');
+        if self.failed.is_ok() {
+            self.failed = self.out.write_all(line.as_bytes());
         }
     }
 
-    fn record(&mut self, fields: &[&str]) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_record(fields).err();
+    /// Adds the row of a figure that is a number; empty if there is none.
+    fn figure<'f, 'k>(
+        &mut self,
+        figure: impl Into<Text<'f>>,
+        key: impl Into<Text<'k>>,
+        value: impl Into<Option<f64>>,
+        unit: &str,
+    ) {
+        match value.into().filter(|v| v.is_finite()) {
+            Some(value) => self.text(figure, key, format_args!("{}", Round3(value)), unit),
+            None => self.text(figure, key, "", unit),
         }
-    }
-
-    /// A figure with its value as text.
-    fn text(&mut self, figure: &str, key: &str, value: &str, unit: &str) {
-        let (of, task) = (self.of.clone(), self.task.clone());
-        let mut fields: Vec<&str> = of.iter().map(String::as_str).collect();
-        fields.extend([task.as_str(), figure, key, value, unit]);
-        self.record(&fields);
-    }
-
-    /// A figure; empty if there is none.
-    fn figure(&mut self, figure: &str, key: &str, value: impl Into<Option<f64>>, unit: &str) {
-        let value = value.into().filter(|v| v.is_finite());
-        let value = value.map(|v| round3(v).to_string()).unwrap_or_default();
-        self.text(figure, key, &value, unit);
     }
 
     fn run(&mut self, r: &RunResult) {
         for (name, value) in &r.settings.0 {
-            let value = match value {
-                Value::Int(n) => n.to_string(),
-                Value::Name(s) => s.clone(),
-            };
-            self.text("setting", name, &value, "");
+            match value {
+                Value::Int(n) => self.text("setting", name, format_args!("{n}"), ""),
+                Value::Name(s) => self.text("setting", name, s, ""),
+            }
         }
         for (t, name) in r.tasks.iter().zip(task_names(r)) {
-            self.task = name;
+            self.is_about(&name);
             self.task(t);
         }
-        self.task.clear();
+        self.is_about("");
         for c in &r.cpus {
             let cpu = format!("cpu={}", c.cpu.0);
             self.figure("cpu_energy", &cpu, c.energy_mj, "mJ");
             self.figure("cpu_busy", &cpu, c.busy_ms, "ms");
             for (f, ms) in &c.freq {
-                self.figure("cpu_freq", &format!("{cpu} freq_khz={}", f.0), *ms, "ms");
+                self.figure("cpu_freq", format_args!("{cpu} freq_khz={}", f.0), *ms, "ms");
             }
             for (state, ms) in &c.idle {
-                self.figure("cpu_idle", &format!("{cpu} state={state}"), *ms, "ms");
+                self.figure("cpu_idle", format_args!("{cpu} state={state}"), *ms, "ms");
             }
         }
         r.jobs.iter().for_each(|jobs| self.jobs(jobs));
@@ -300,7 +370,7 @@ impl<'a> Rows<'a> {
         self.figure("idle_wakeups", "", r.wakes.cpus, "1/s");
         self.figure("timer_interrupts", "", r.wakes.timer_interrupts, "1/s");
         self.figure("work", "", r.work_ms, "ms");
-        self.text("exited", "", &r.exited.0.to_string(), "");
+        self.text("exited", "", format_args!("{}", r.exited.0), "");
         self.figure("makespan", "", r.makespan_ms, "ms");
         self.figure("energy", "", r.energy_mj, "mJ");
         self.figure("end", "", r.end_ms, "ms");
@@ -309,7 +379,7 @@ impl<'a> Rows<'a> {
     fn jobs(&mut self, j: &Jobs) {
         let of = format!("job={}", j.name);
         for (name, n) in j.counts() {
-            self.text(&format!("jobs_{name}"), &of, &n.to_string(), "");
+            self.text(format_args!("jobs_{name}"), &of, format_args!("{n}"), "");
         }
         let figures = [
             ("job_response", &j.response),
@@ -320,7 +390,7 @@ impl<'a> Rows<'a> {
             self.percentiles(figure, &of, p.as_ref(), "ms");
         }
         if let Some(latest) = &j.latest {
-            self.text("job_latest", &of, &latest.number.to_string(), "");
+            self.text("job_latest", &of, format_args!("{}", latest.number), "");
             self.figure("job_latest_due", &of, Some(latest.due_ms), "ms");
         }
         self.figure("job_energy", &of, j.mj_per_job, "mJ");
@@ -341,26 +411,26 @@ impl<'a> Rows<'a> {
     }
     fn quota(&mut self, q: &Quota) {
         let of = format!("group={}", q.group);
-        self.text("quota_periods", &of, &q.periods.to_string(), "");
-        self.text("quota_throttled", &of, &q.throttled.to_string(), "");
+        self.text("quota_periods", &of, format_args!("{}", q.periods), "");
+        self.text("quota_throttled", &of, format_args!("{}", q.throttled), "");
         self.figure("quota_throttled_time", &of, q.throttled_ms, "ms");
         self.figure("quota_throttled_longest", &of, q.longest_ms, "ms");
     }
 
     fn waits(&mut self, of: &str, w: &Waits) {
-        self.text("wakeups", of, &w.n.to_string(), "");
+        self.text("wakeups", of, format_args!("{}", w.n), "");
         self.percentiles("wakeup", of, w.took.as_ref(), "ms");
     }
 
     fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>, unit: &str) {
         for (name, x) in p.iter().flat_map(|p| p.named()) {
-            self.figure(&format!("{figure}_{name}"), of, x, unit);
+            self.figure(format_args!("{figure}_{name}"), of, x, unit);
         }
     }
 
     fn latency(&mut self, l: &Latency) {
         let of = format!("tasks={}", l.tasks);
-        self.text("activations", &of, &l.activations.to_string(), "");
+        self.text("activations", &of, format_args!("{}", l.activations), "");
         let figures = [
             ("activation_p50", l.p50_ms),
             ("activation_p90", l.p90_ms),
@@ -372,7 +442,7 @@ impl<'a> Rows<'a> {
         self.percentiles("activation_longer", &of, l.longer.as_ref(), "ms");
         self.waits(&of, &l.wakeup);
         self.percentiles("wu_lat", &of, l.wu_lat.took.as_ref(), "ms");
-        self.text("activations_unfinished", &of, &l.unfinished.to_string(), "");
+        self.text("activations_unfinished", &of, format_args!("{}", l.unfinished), "");
     }
 
     fn task(&mut self, t: &TaskResult) {
@@ -386,32 +456,34 @@ impl<'a> Rows<'a> {
             self.figure("debt_capped", "", b.debt_capped_ms, "ms");
         }
         for r in &t.reach {
-            let key = match r.what {
-                Level::Util(u) => format!("util={u}"),
-                Level::Freq { cpu, freq } => format!("cpu={} freq_khz={}", cpu.0, freq.0),
-                Level::Capacity(c) => format!("capacity={c}"),
-            };
-            self.figure("reach", &key, r.after_ms, "ms");
+            let mut reach = |key: fmt::Arguments<'_>| self.figure("reach", key, r.after_ms, "ms");
+            match r.what {
+                Level::Util(u) => reach(format_args!("util={u}")),
+                Level::Freq { cpu, freq } => {
+                    reach(format_args!("cpu={} freq_khz={}", cpu.0, freq.0))
+                }
+                Level::Capacity(c) => reach(format_args!("capacity={c}")),
+            }
         }
         self.figure("perf_10_90", "", t.perf_10_90_ms, "ms");
         self.spent("burst_", &t.spent);
         self.spent("", &t.whole);
         for u in &t.util_residency {
-            self.figure("util_residency", &format!("util={}", u.util), u.ms, "ms");
+            self.figure("util_residency", format_args!("util={}", u.util), u.ms, "ms");
         }
         for (n, m) in t.migrations.iter().enumerate() {
-            let key = format!("n={n} from={} to={} why={}", m.from.0, m.to.0, m.why);
-            self.figure("migration", &key, m.at_ms, "ms");
+            let key = format_args!("n={n} from={} to={} why={}", m.from.0, m.to.0, m.why);
+            self.figure("migration", key, m.at_ms, "ms");
         }
         for l in &t.lost {
-            self.figure("lost", &format!("state={}", l.state), l.ms, "ms");
+            self.figure("lost", format_args!("state={}", l.state), l.ms, "ms");
         }
         for (n, policy) in t.policies.iter().enumerate() {
-            self.text("sched_policy", &format!("n={n}"), &policy.to_string(), "");
+            self.text("sched_policy", format_args!("n={n}"), format_args!("{policy}"), "");
         }
         if let Some(r) = &t.reservation {
             self.figure("reservation_unfinished", "", r.unfinished_ms, "ms");
-            self.text("reservation_due", "", &r.due.to_string(), "");
+            self.text("reservation_due", "", format_args!("{}", r.due), "");
             let throttled = r.throttled.map(|t| t.n.to_string());
             self.text("throttled", "", &throttled.unwrap_or_default(), "");
             self.figure("throttled_time", "", r.throttled.map(|t| t.ms), "ms");
@@ -423,21 +495,26 @@ impl<'a> Rows<'a> {
 
     /// Writes what a burst took, or (`of` is empty) the whole run.
     fn spent(&mut self, of: &str, s: &Spent) {
-        self.figure(&format!("{of}running_time"), "", s.running_ms, "ms");
-        self.figure(&format!("{of}wait"), "", s.wait_ms, "ms");
-        self.figure(&format!("{of}work"), "", s.work_ms, "ms");
-        self.figure(&format!("{of}longer"), "", s.longer_ms, "ms");
+        self.figure(format_args!("{of}running_time"), "", s.running_ms, "ms");
+        self.figure(format_args!("{of}wait"), "", s.wait_ms, "ms");
+        self.figure(format_args!("{of}work"), "", s.work_ms, "ms");
+        self.figure(format_args!("{of}longer"), "", s.longer_ms, "ms");
         for l in &s.longer {
-            self.figure(&format!("{of}longer_in"), &format!("state={}", l.state), l.ms, "ms");
+            self.figure(
+                format_args!("{of}longer_in"),
+                format_args!("state={}", l.state),
+                l.ms,
+                "ms",
+            );
         }
-        self.figure(&format!("{of}energy"), "", s.energy_mj, "mJ");
+        self.figure(format_args!("{of}energy"), "", s.energy_mj, "mJ");
         for r in &s.running {
-            let key = format!("cpu={} freq_khz={}", r.cpu.0, r.freq.0);
-            self.figure(&format!("{of}running"), &key, r.ms, "ms");
+            let key = format_args!("cpu={} freq_khz={}", r.cpu.0, r.freq.0);
+            self.figure(format_args!("{of}running"), key, r.ms, "ms");
         }
         for m in &s.migrations {
-            let key = format!("from_capacity={} to_capacity={} why={}", m.from, m.to, m.why);
-            self.text(&format!("{of}migrations"), &key, &m.n.to_string(), "");
+            let key = format_args!("from_capacity={} to_capacity={} why={}", m.from, m.to, m.why);
+            self.text(format_args!("{of}migrations"), key, format_args!("{}", m.n), "");
         }
     }
 }

@@ -6,10 +6,32 @@ use risetime_model::Settings;
 use risetime_model::settings::SKIP_MS;
 use risetime_trace::{BackendKind, Why};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Rounds to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
 pub(crate) fn round3(x: f64) -> f64 {
     (x * 1000.0).round() / 1000.0 + 0.0
+}
+
+/// A number as [`round3`] leaves it, which is written with at most three decimals: those that it has.
+pub(crate) struct Round3(pub(crate) f64);
+
+impl fmt::Display for Round3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// So many digits tell any two numbers apart, so that no shorter text means the same one.
+        const EXACT: f64 = 1e15;
+        let thousandths = (self.0 * 1000.0).round();
+        if thousandths.is_nan() || thousandths.abs() >= EXACT {
+            return round3(self.0).fmt(f);
+        }
+        let (sign, n) = (if thousandths < 0.0 { "-" } else { "" }, thousandths.abs() as u64);
+        match (n / 1000, n % 1000) {
+            (whole, 0) => write!(f, "{sign}{whole}"),
+            (whole, rest) if rest % 100 == 0 => write!(f, "{sign}{whole}.{}", rest / 100),
+            (whole, rest) if rest % 10 == 0 => write!(f, "{sign}{whole}.{:02}", rest / 10),
+            (whole, rest) => write!(f, "{sign}{whole}.{rest:03}"),
+        }
+    }
 }
 
 /// Milliseconds or millijoules for a person: one decimal, "–" for what is not a number.
@@ -154,16 +176,42 @@ pub(crate) fn task_names(run: &RunResult) -> Vec<String> {
     for t in &run.tasks {
         *count.entry(&t.comm).or_default() += 1;
     }
-    let name = |t: &TaskResult| match count[t.comm.as_str()] {
-        1 => t.comm.clone(),
-        _ => format!("{}#{}", t.comm, t.task.0),
-    };
-    run.tasks.iter().map(name).collect()
+    run.tasks.iter().map(|t| distinct_name(t, count[t.comm.as_str()] > 1)).collect()
+}
+
+/// Returns the name of one of them among all.
+pub(crate) fn task_name(run: &RunResult, task: &TaskResult) -> String {
+    let of_this_name = run.tasks.iter().filter(|t| t.comm == task.comm);
+    distinct_name(task, of_this_name.take(2).count() > 1)
+}
+
+/// A task's name, with its number where others have the same one.
+fn distinct_name(t: &TaskResult, others: bool) -> String {
+    match others {
+        true => format!("{}#{}", t.comm, t.task.0),
+        false => t.comm.clone(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rounded_number_is_written_as_any_other() {
+        let mut numbers =
+            vec![0.0, -0.0, -0.0004, 0.0005, 1e12, 1e15, 1e300, f64::NAN, f64::INFINITY];
+        let mut x = 1u64;
+        for _ in 0..100_000 {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            numbers.push(
+                ((x >> 11) as i64 - (1 << 52)) as f64 / f64::from(10u32.pow((x % 10) as u32)) / 1e5,
+            );
+        }
+        for x in numbers {
+            assert_eq!(Round3(x).to_string(), round3(x).to_string(), "{x}");
+        }
+    }
 
     #[test]
     fn rounding_leaves_no_minus_zero() {

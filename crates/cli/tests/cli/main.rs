@@ -4,6 +4,7 @@ mod bad_input;
 mod book;
 mod documents;
 mod drawn;
+mod instructions;
 mod machine;
 mod memory;
 mod names;

@@ -106,15 +106,16 @@ impl Workload {
     /// what it finds counts, too. The second round is the loop coming round again.
     fn check_deadline(&self, task: &TaskSpec, platform: &Platform) -> Result<(), InputError> {
         let (mut all, mut deadline) = (true, false);
-        let phases = || task.phases.iter().map(|p| (&p.attr, format!(", phase `{}`", p.name)));
-        let attrs = std::iter::once((&task.attr, String::new())).chain(phases()).chain(phases());
-        for (Attr { cpus, policy, .. }, place) in attrs {
+        let phases = || task.phases.iter().map(|p| (&p.attr, Some(&p.name)));
+        let attrs = std::iter::once((&task.attr, None)).chain(phases()).chain(phases());
+        for (Attr { cpus, policy, .. }, phase) in attrs {
             let (all_before, before) = (all, deadline);
             let whole =
                 |c: &Vec<CpuId>| c.len() == platform.nr_cpus() || self.partitions.contains(c);
             all = cpus.as_ref().map_or(all, whole);
             deadline = policy.map_or(deadline, |p| matches!(p, Policy::Deadline { .. }));
             if (deadline && !(all && all_before)) || (before && !all) {
+                let place = phase.map_or(String::new(), |name| format!(", phase `{name}`"));
                 return Err(InputError::new(
                     self.place_of(&task.comm, &format!("task `{}`{place}", task.comm)),
                     "SCHED_DEADLINE with `cpus` that leave some out: the kernel guarantees \

@@ -594,10 +594,11 @@ impl<'a> Reader<'a> {
                 format!("task `{name}`: more than {MAX_EVENTS} events in all, instances counted");
             return Err(self.error(&prop.name, what));
         }
+        let place = self.place(&prop.name);
         for i in 0..instances {
             let comm = if instances > 1 { format!("{name}-{i}") } else { name.clone() };
             let comm = distinct(comm, &mut parts.names);
-            parts.places.insert(comm.clone(), self.place(&prop.name));
+            parts.places.insert(comm.clone(), place.clone());
             parts.tasks.push(TaskSpec { comm, ..spec.clone() });
         }
         Ok(())

@@ -65,7 +65,7 @@ fn compose(r: &RunResult, view: &View<'_>, style: &Style, rows: usize) -> String
     }
     let whose = Whose::of(r, task, job, view);
     if job.is_none_or(|job| !job.declared) {
-        headline(&mut page, &words::task_names(r)[r.lead], task, job.is_none());
+        headline(&mut page, &words::task_name(r, task), task, job.is_none());
     }
     worst(&mut page, r, task);
     waking(&mut page, r, task);

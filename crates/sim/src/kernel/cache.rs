@@ -200,7 +200,7 @@ impl SchedCache {
     pub(crate) fn rebuild(&mut self, cpus: &[Cpu], online: &CpuSet) {
         let llcs = self.llc_id.iter().max().map_or(0, |last| *last as usize + 1);
         let mut found: Vec<Llc> = (0..llcs)
-            .map(|_| Llc { cpus: CpuSet::EMPTY, shared: false, stats: Cell::default() })
+            .map(|_| Llc { cpus: CpuSet::EMPTY, size: 1, shared: false, stats: Cell::default() })
             .collect();
         self.active = false;
         for cpu in online.iter() {
@@ -209,6 +209,9 @@ impl SchedCache {
             llc.cpus.insert(cpu);
             llc.shared |= c.place.llc.is_some();
             self.active |= c.place.llc.is_some_and(|level| c.sched_domains.len() > level + 1);
+        }
+        for llc in found.iter_mut().filter(|llc| llc.shared) {
+            llc.size = llc.cpus.len() as u64;
         }
         self.llcs = found;
     }
@@ -251,8 +254,7 @@ impl SchedCache {
 
     /// `sd_llc_size`
     pub(crate) fn llc_size(&self, cpu: CpuId) -> u64 {
-        let llc = &self.llcs[self.llc_id[cpu.index()] as usize];
-        if llc.shared { llc.cpus.len() as u64 } else { 1 }
+        self.llcs[self.llc_id[cpu.index()] as usize].size
     }
 
     /// Whether the process is too big for a cache of so many CPUs.

@@ -27,10 +27,13 @@ use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_trace::Name;
 
 /// A task that is not created yet, with the number that it will have, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
-pub(crate) fn new_task(m: &Machine, comm: Name, role: Role) -> (TaskId, Task) {
+pub(crate) fn new_task(m: &mut Machine, comm: Name, role: Role) -> (TaskId, Task) {
     let load = LoadWeight::of_nice(0);
     let weight = load.weight();
     let id = TaskId(m.tasks.len() as u32);
+    let of_this_name = m.names.entry(comm).or_insert(0);
+    let drawn = Drawn::of_task(m.costs.seed, &comm, *of_this_name);
+    *of_this_name += 1;
     let mut t = Task {
         comm,
         role,
@@ -75,7 +78,7 @@ pub(crate) fn new_task(m: &Machine, comm: Name, role: Role) -> (TaskId, Task) {
         timers_from: None,
         begins_in: Span(0),
         binds_itself: None,
-        drawn: Drawn::default(),
+        drawn,
     };
     t.set_allowed(&m.cpus, CpuSet::first(m.cpus.len()));
     (id, t)

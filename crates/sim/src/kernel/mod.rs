@@ -212,9 +212,11 @@ impl<'a> Kernel<'a> {
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event) {
         self.events += 1;
-        if self.is_heard() {
-            let heats = self.m.thermal.as_deref_mut();
-            send(self.m.now, &event, heats, (self.listens, self.sink));
+        let heats = self.m.thermal.as_deref_mut();
+        // Known where this is inlined: the kind of event is.
+        let heard = self.listens.to(&event);
+        if heard || heats.is_some() {
+            send(self.m.now, &event, heats, heard.then_some(&mut *self.sink));
         }
     }
 }
@@ -225,12 +227,12 @@ fn send(
     now: Instant,
     event: &Event,
     heats: Option<&mut Thermal>,
-    (listens, sink): (Hears, &mut dyn TraceSink),
+    sink: Option<&mut dyn TraceSink>,
 ) {
     if let Some(thermal) = heats {
         thermal.heaters.hears(now, event);
     }
-    if listens.to(event) {
+    if let Some(sink) = sink {
         sink.event(now, event);
     }
 }

@@ -24,7 +24,6 @@ use crate::state::cache::SchedCache;
 use crate::state::class::ClassTimer;
 use crate::state::costs::{Amount, Kind, quantile};
 use crate::state::cpuset::CpuSet;
-use crate::state::draw::entity;
 use crate::state::effects::Effects;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
@@ -130,8 +129,7 @@ impl Rq<'_, '_> {
             Amount::Fixed(span) => span,
             _ if !matches!(self.m().task(task).role, Role::User) => Span(0),
             Amount::Drawn(_) | Amount::ByBusy(_) => {
-                let (seed, of) = (self.m().costs.seed, self.m().entity_of(task));
-                let draw = self.t(task).drawn.next(seed, kind, of);
+                let draw = self.t(task).drawn.next(kind);
                 self.amount(amount, draw)
             }
         }
@@ -142,8 +140,7 @@ impl Rq<'_, '_> {
         match amount {
             Amount::Fixed(span) => span,
             Amount::Drawn(_) | Amount::ByBusy(_) => {
-                let (seed, of) = (self.m().costs.seed, entity("cpu", self.cpu.0.into()));
-                let draw = self.c().drawn.next(seed, kind, of);
+                let draw = self.c().drawn.next(kind);
                 self.amount(amount, draw)
             }
         }
@@ -155,9 +152,8 @@ impl Rq<'_, '_> {
             Amount::Drawn(all) => Span(all[(draw >> 61) as usize].into()),
             Amount::ByBusy(all) => {
                 let others = self.k.m.cpus.iter().enumerate();
-                let busy =
-                    others.filter(|(i, c)| *i != self.cpu.index() && c.curr.is_some()).count();
-                quantile(&all[busy.min(all.len() - 1)], draw)
+                let busy = others.filter(|(i, c)| *i != self.cpu.index() && c.curr.is_some());
+                quantile(&all[busy.take(all.len() - 1).count()], draw)
             }
         }
     }

@@ -48,7 +48,7 @@ impl Creating {
         let turns = creator.turns.iter();
         let before = start.0.saturating_sub(creator.before.0);
         let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let (task, mut t) = new_task(&k.m, "creator".into(), Role::Creator);
+        let (task, mut t) = new_task(&mut k.m, "creator".into(), Role::Creator);
         k.m.creator = Some(task);
         t.set_allowed(&k.m.cpus, [creator.cpu].into_iter().collect());
         (t.cpu, t.avg) = (creator.cpu, SchedAvg::default());

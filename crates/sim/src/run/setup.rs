@@ -72,6 +72,7 @@ use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Name, Platform};
 use risetime_trace::{BackendKind, Clock, Header, Origin, Run, RunError, Signal, TraceSink};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The signals that a simulation records.
@@ -317,7 +318,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             timers: Timers::default(),
             idle_time: IdleTime::new(rev),
             nice_time: Span(0),
-            drawn: Drawn::default(),
+            drawn: Drawn::of_cpu(e.seed, cpu),
             hrtimers: CpuHrtimers::default(),
         })
         .collect();
@@ -341,6 +342,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         cpus,
         domains,
         tasks: Vec::new(),
+        names: BTreeMap::new(),
         decay: series::decay(e.policy.kernel, &e.settings),
         decay_later: None,
         root: RootDomain {
@@ -526,7 +528,7 @@ fn add_tasks(
         let program = Program::of_instance(Arc::clone(specs), i, like);
         like = program.like();
         let k = &mut simulation.k;
-        let (task, t) = new_task(&k.m, spec.comm.as_str().into(), Role::User);
+        let (task, t) = new_task(&mut k.m, spec.comm.as_str().into(), Role::User);
         let cpu = t.cpu;
         k.m.tasks.push(t);
         simulation.user.follows(task, program);
@@ -540,7 +542,7 @@ fn add_tasks(
 fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Span) {
     let Some(task) = simulation.user.power_hal.as_ref().map(|service| service.task) else { return };
     let k = &mut simulation.k;
-    let (id, t) = new_task(&k.m, "power-hal".into(), Role::User);
+    let (id, t) = new_task(&mut k.m, "power-hal".into(), Role::User);
     debug_assert_eq!(id, task);
     let cpu = t.cpu;
     k.m.tasks.push(t);
@@ -594,7 +596,7 @@ fn add_kthreads(m: &mut Machine, works: Works) {
 }
 
 fn kthread(
-    m: &Machine,
+    m: &mut Machine,
     domain: usize,
     name: String,
     cpu: CpuId,

@@ -35,6 +35,8 @@ pub(crate) struct SchedCache {
 pub(crate) struct Llc {
     /// Online CPUs of the cache.
     pub(crate) cpus: CpuSet,
+    /// `sd_llc_size` of those CPUs.
+    pub(crate) size: u64,
     /// Several CPUs share it: there is a domain of it (`sd_llc`).
     pub(crate) shared: bool,
     /// State of the cache that balancing has last seen.

@@ -1,8 +1,8 @@
 //! Costs of what is not free, where a setting says so (`time/cost.rs`).
 
-use crate::state::draw::{draw, entity};
+use crate::state::draw::{draw_by, drawer, entity};
 use crate::state::machine::Machine;
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, Span};
 use risetime_model::platform::MAX_THREADS;
 
 /// The costs of a run.
@@ -113,19 +113,26 @@ impl Amount {
 }
 
 /// The draws of an entity: how many there were, by [`Kind`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
-    /// Unless it never has.
-    entity: Option<u64>,
+    /// What its draws begin with.
+    drawer: u64,
     n: [u32; KINDS],
 }
 
 impl Drawn {
-    /// The next draw. `of`: who it is.
-    pub(crate) fn next(&mut self, seed: u64, kind: Kind, of: u64) -> u64 {
-        self.entity = Some(of);
+    /// Returns what the `nth` task of this name, from 0, draws by in a run of that seed. Tasks of other names change nothing.
+    pub(crate) fn of_task(seed: u64, name: &str, nth: u64) -> Drawn {
+        Drawn { drawer: drawer(seed, entity(name, nth)), n: [0; KINDS] }
+    }
+    /// Returns what a CPU draws by.
+    pub(crate) fn of_cpu(seed: u64, cpu: CpuId) -> Drawn {
+        Drawn { drawer: drawer(seed, entity("cpu", cpu.0.into())), n: [0; KINDS] }
+    }
+    /// Returns the next draw.
+    pub(crate) fn next(&mut self, kind: Kind) -> u64 {
         let n = &mut self.n[kind as usize];
-        let drawn = draw(seed, of, kind as u64, u64::from(*n));
+        let drawn = draw_by(self.drawer, kind as u64, u64::from(*n));
         *n = n.wrapping_add(1);
         drawn
     }
@@ -163,16 +170,6 @@ impl Costs {
 }
 
 impl Machine {
-    /// The entity as which `task` draws: by its name, and how many tasks before it have the same
-    /// one. Tasks of other names change nothing.
-    pub(crate) fn entity_of(&self, task: TaskId) -> u64 {
-        let t = self.task(task);
-        t.drawn.entity.unwrap_or_else(|| {
-            let before = &self.tasks[..task.index()];
-            entity(&t.comm, before.iter().filter(|other| other.comm == t.comm).count() as u64)
-        })
-    }
-
     /// The speed of the kind of work that the running task does; of other todos than work: unused.
     fn speed_of_kind(&self, cpu: CpuId) -> u64 {
         let d = self.domain_of(cpu);

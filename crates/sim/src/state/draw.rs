@@ -30,8 +30,20 @@ pub(crate) const fn mix(z: u64) -> u64 {
 }
 
 /// Draws 64 bits, each as likely 0 as 1.
+#[cfg(test)]
 pub(crate) const fn draw(seed: u64, entity: u64, kind: u64, n: u64) -> u64 {
-    mix(mix(mix(mix(seed) ^ entity) ^ kind) ^ n)
+    draw_by(drawer(seed, entity), kind, n)
+}
+
+/// Returns what all draws of an entity in a run of this seed begin with.
+pub(crate) const fn drawer(seed: u64, entity: u64) -> u64 {
+    mix(mix(seed) ^ entity)
+}
+
+/// Draws the same, begun.
+#[inline]
+pub(crate) const fn draw_by(drawer: u64, kind: u64, n: u64) -> u64 {
+    mix(mix(drawer ^ kind) ^ n)
 }
 
 /// The number of an entity that draws: the `nth` of those of this name.

@@ -64,6 +64,7 @@ use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
 use risetime_trace::{Event, Name, PressureClass};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
@@ -106,6 +107,8 @@ pub struct Machine {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) domains: Vec<FreqDomain>,
     pub(crate) tasks: Vec<Task>,
+    /// How many of them have each name.
+    pub(crate) names: BTreeMap<Name, u64>,
     pub(crate) decay: &'static Decay,
     /// Decay that comes later, if it is to change.
     pub(crate) decay_later: Option<&'static Decay>,

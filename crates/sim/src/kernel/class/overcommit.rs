@@ -237,6 +237,7 @@ impl Rq<'_, '_> {
 
     fn pick_task_overcommit(&mut self) -> Option<TaskId> {
         let cpu = self.cpu;
+        self.overcommit()?;
         let wants = self.m().below_wants(cpu);
         let queue = self.overcommit()?;
         queue.class.below_wants(wants);

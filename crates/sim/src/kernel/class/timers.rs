@@ -13,15 +13,19 @@ use risetime_kernel::units::{CpuId, Instant, TaskId};
 
 impl Rq<'_, '_> {
     /// An entity's timer field went from `before` to `after`, in the CPU's clock.
+    #[inline]
     pub(crate) fn arm_changed(
         &mut self,
         timer: ClassTimer,
         before: Option<Instant>,
         after: Option<Instant>,
     ) {
-        if before == after {
-            return;
+        if before != after {
+            self.arm(timer, before, after);
         }
+    }
+
+    fn arm(&mut self, timer: ClassTimer, before: Option<Instant>, after: Option<Instant>) {
         let now = self.m().now;
         let past = self.m().sched_clock().0 - now.0;
         let own = |at: Instant| Instant(at.0.saturating_sub(past).max(now.0));

@@ -149,8 +149,11 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) ->
         idle_cpus += usize::from(m.idle_cpu(cpu) && !parent);
         fits = fits || m.task_fits(task, cpu) == Fit::Fits;
     }
-    let capacities = || group.span.iter().map(|c| m.capacity_of(c).0);
-    let capacity: u64 = capacities().sum();
+    let (mut capacity, mut max_capacity) = (0, 0);
+    for cpu in group.span.iter() {
+        let own = m.capacity_of(cpu).0;
+        (capacity, max_capacity) = (capacity + own, own.max(max_capacity));
+    }
     let kind = classify(
         &GroupLoad {
             capacity,
@@ -168,14 +171,7 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) ->
         },
     );
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
-    Stats {
-        kind,
-        running,
-        idle_cpus,
-        util,
-        avg_load,
-        max_capacity: capacities().max().unwrap_or(0),
-    }
+    Stats { kind, running, idle_cpus, util, avg_load, max_capacity }
 }
 
 /// Whether a parent that is no task of this machine runs on `cpu` while it creates `task`.
