@@ -13,6 +13,7 @@ mod results;
 mod screens;
 mod sweep;
 mod why;
+mod worker;
 
 #[path = "../../../../tests/page.rs"]
 mod page;
