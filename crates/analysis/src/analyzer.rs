@@ -29,7 +29,7 @@ use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::SKIP_MS;
 use risetime_model::workload::JobSpec;
-use risetime_trace::{Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
+use risetime_trace::{Whence, Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// Results that an analysis is to keep besides the usual ones.
@@ -116,6 +116,9 @@ impl TraceSink for Analyzer<'_> {
         Hears::Figures
     }
 }
+
+/// Note on a machine that is known from its trace alone.
+const SEEN: &str = "the machine is known from this trace alone: its CPUs count as equal, their speed as the share of the highest frequency that was seen, and what they take is not known, so that there is no energy; a platform file says it";
 
 /// Everything known about the run so far.
 struct Run<'a> {
@@ -644,6 +647,9 @@ impl<'a> Run<'a> {
         let (cpus, energy_mj, machine_notes) =
             self.machine.finish(&self.header.machine.platform, end);
         let mut notes = self.header.run.lost.clone();
+        if self.header.machine.whence == Whence::Seen {
+            notes.push(SEEN.into());
+        }
         notes.extend(machine_notes);
         if self.unknown_cpus > 0 {
             notes.push(format!(

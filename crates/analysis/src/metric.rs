@@ -31,6 +31,12 @@ impl Unit {
             Unit::Count => "",
         }
     }
+
+    /// The unit with this word, without spaces; `None`: there is none.
+    pub fn of_word(word: &str) -> Option<Unit> {
+        let all = [Unit::Time, Unit::Energy, Unit::Temperature, Unit::Count];
+        all.into_iter().find(|unit| unit.as_str().trim() == word)
+    }
 }
 
 /// A figure by its name.

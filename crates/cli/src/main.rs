@@ -25,6 +25,7 @@ mod sweep;
 mod this_machine;
 mod verify;
 mod vm;
+mod worker;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
@@ -98,6 +99,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Deploy(args) => deploy::deploy(args),
         Command::Vm(args) => vm::vm(args),
+        Command::Worker => worker::worker(),
         Command::Completions { shell } => output::print(&complete::script(*shell)),
         Command::Man { directory } => {
             let fail = |e: std::io::Error| {

@@ -53,6 +53,10 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
     note_doubts(&experiments, &args.workload);
+    if args.document {
+        let lines = experiments.iter().map(|e| Ok(e.to_json()? + "\n"));
+        return output::print(&lines.collect::<Result<String, InputError>>()?);
+    }
     let about = self::asked(args, &experiments)?;
     let of = Asked { args, backend: &*backend, experiments: &experiments, set: &asked.set };
     let options = options(args, about.as_deref());

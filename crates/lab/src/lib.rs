@@ -11,6 +11,7 @@ pub mod deploy;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
+pub mod executor;
 mod explain;
 mod graphs;
 mod history;
@@ -30,7 +31,7 @@ pub use explain::{Why, explain};
 pub use graphs::{Answer, Graphs, Optimised, optimised};
 pub use history::{Kernel, Told, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::{Kept, read_kept};
-pub use measure::{Grid, measure, measure_from};
+pub use measure::{Grid, measure, measure_from, measure_on};
 pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases, seed_of};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use request::{doubts, policy_doubts, quoted, reservation_doubts, workload_doubts};

@@ -4,19 +4,15 @@
 //! start state k    start phase and util of the grid, and a seed of its own: the same on all sides
 //! ```
 
-use crate::parallel::parallel;
+use crate::executor::{Executor, Figure, Threads};
 use crate::phases::{phase_spans, seed_of};
-use crate::run::run;
 use risetime_analysis::caution::{cautions, of_metric};
-use risetime_analysis::metric::{Metric, Unit};
-use risetime_analysis::{Measured, Options, StartState};
+use risetime_analysis::metric::Metric;
+use risetime_analysis::{Measured, StartState};
 use risetime_kernel::units::Span;
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
 use risetime_trace::{Backend, RunError};
-
-/// The metrics of a run, and whether each is a lower bound.
-type Figures = Vec<(Option<f64>, Unit, bool)>;
 
 /// Start states of runs.
 #[derive(Clone, Debug)]
@@ -84,51 +80,56 @@ pub fn measure_from(
     metrics: &[Metric],
     progress: impl FnMut(usize),
 ) -> Result<Vec<Measured>, RunError> {
-    measure_each(backend, experiments, grid, metrics, progress).map_err(|(_, e)| e)
+    measure_on(&Threads(backend), experiments, grid, metrics, progress)
+}
+
+/// Measures like [`measure_from`], wherever `executor` runs experiments.
+///
+/// Errors: as there; a worker that is gone.
+pub fn measure_on(
+    executor: &dyn Executor,
+    experiments: &[Experiment],
+    grid: &Grid,
+    metrics: &[Metric],
+    progress: impl FnMut(usize),
+) -> Result<Vec<Measured>, RunError> {
+    measure_each(executor, experiments, grid, metrics, progress).map_err(|(_, e)| e)
 }
 
 /// Measures like [`measure_from`]. Errors: with the place of the experiment in which each was
 /// found.
 pub(crate) fn measure_each(
-    backend: &dyn Backend,
+    executor: &dyn Executor,
     experiments: &[Experiment],
     grid: &Grid,
     metrics: &[Metric],
-    progress: impl FnMut(usize),
+    mut progress: impl FnMut(usize),
 ) -> Result<Vec<Measured>, (usize, RunError)> {
     let starts: Vec<Vec<StartState>> = experiments.iter().map(|e| grid.starts(e)).collect();
     let n = starts.first().map_or(1, Vec::len);
-    let one = |i: usize| {
-        let e = started(&experiments[i / n], &starts[i / n][i % n]);
-        let result = run(backend, &e, Options::default(), None).map_err(|e| (i / n, e))?.result;
-        metrics
-            .iter()
-            .map(|m| {
-                let (value, unit) = m.of(&result).map_err(|e| (i / n, RunError::Input(e)))?;
-                Ok((value, unit, m.is_bound(&result)))
-            })
-            .collect::<Result<Figures, _>>()
-    };
-    let values = parallel(experiments.len() * n, progress, one)?;
-    let measured = |((e, starts), runs): ((&Experiment, Vec<StartState>), &[Figures])| Measured {
+    let one = |i: usize| started(&experiments[i / n], &starts[i / n][i % n]);
+    let values = executor
+        .figures(experiments.len() * n, &one, metrics, &mut progress)
+        .map_err(|(i, e)| (i / n, e))?;
+    let measured = |((e, starts), runs): ((&Experiment, &Vec<StartState>), &[Vec<Figure>])| Measured {
         workload: e.workload.name.clone(),
         platform: e.platform.name.clone(),
         policy: e.policy.name.clone(),
         settings: e.settings.clone(),
         seed: e.seed,
-        starts,
+        starts: starts.clone(),
         metrics: (metrics.iter().enumerate())
             .map(|(m, metric)| {
-                (metric.clone(), runs[0][m].1, runs.iter().map(|run| run[m].0).collect())
+                (metric.clone(), runs[0][m].unit, runs.iter().map(|run| run[m].value).collect())
             })
             .collect(),
-        bounds: (0..metrics.len()).map(|m| runs.iter().map(|run| run[m].2).collect()).collect(),
-        cautions: match backend.kind().is_simulated() {
+        bounds: (0..metrics.len()).map(|m| runs.iter().map(|run| run[m].at_least).collect()).collect(),
+        cautions: match executor.kind().is_simulated() {
             true => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
             false => Vec::new(),
         },
     };
-    Ok(experiments.iter().zip(starts).zip(values.chunks(n)).map(measured).collect())
+    Ok(experiments.iter().zip(&starts).zip(values.chunks(n)).map(measured).collect())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod explain;
 mod figures_hold;
 mod governors;
 mod guarantees;
+mod guests;
 mod hrtimers;
 mod kinds;
 mod limits;

@@ -1,5 +1,7 @@
 //! One experiment: what a backend is given.
 
+mod document;
+
 use crate::{InputError, Platform, Policy, Settings, Workload};
 use risetime_kernel::units::{Span, Util};
 use std::sync::Arc;

@@ -117,7 +117,32 @@ pub struct Workload {
     pub places: BTreeMap<String, String>,
     /// Start at which `start_util`, `start_period_contrib` and `first_tick_ns` take effect.
     pub start_at: StartAt,
+    /// The text that it was read from, keys that were changed included.
+    pub source: Source,
 }
+
+/// The text of a workload. Workloads that do the same are equal, however they are written.
+#[derive(Clone, Debug, Default)]
+pub struct Source(Option<std::sync::Arc<str>>);
+
+impl Source {
+    fn of(text: &str) -> Source {
+        Source(Some(text.into()))
+    }
+
+    /// The text; `None`: a program put the workload together.
+    pub fn text(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Source) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
 
 /// Jobs: pieces of work that are released, due and done, of one task or of a chain of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

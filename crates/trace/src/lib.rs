@@ -14,6 +14,7 @@ mod memory;
 mod parts;
 pub mod recording;
 mod sink;
+mod threads;
 mod why;
 pub mod write;
 
@@ -31,6 +32,7 @@ pub use parts::{
 };
 pub use risetime_model::Name;
 pub use sink::{Hears, Tee, TraceSink};
+pub use threads::{Role, Thread, Threads};
 pub use why::Why;
 
 use risetime_kernel::units::Instant;

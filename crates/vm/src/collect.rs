@@ -25,10 +25,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_trace::{
-    BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, PressureClass, RqMemory,
-    SwitchOut, TraceSink, Why,
-};
+use risetime_trace::{BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, PressureClass, Role, RqMemory, SwitchOut, Threads, TraceSink, Why};
 use std::collections::{BTreeMap, VecDeque};
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -484,6 +481,8 @@ pub(crate) fn pour(
 ) -> Collected {
     let looks = || trace.events.iter().any(|e| matches!(e.2, Raw::Told(Told::Look { .. })));
     let threads = threads(job, forks);
+    let names = threads.iter().map(|(comm, _)| comm.clone()).collect::<Vec<_>>();
+    let names = names.iter().map(String::as_str).chain(std::iter::repeat(""));
     let mut p = Pour {
         platform,
         limits: threads.iter().map(|t| Limits::new(platform, job, &t.1.attr)).collect(),
@@ -494,13 +493,9 @@ pub(crate) fn pour(
         events: 0,
         now: Instant(0),
         start: trace.start,
-        tasks: pids
-            .iter()
-            .enumerate()
-            .filter(|(_, pid)| **pid > 0)
-            .map(|(i, pid)| (*pid, TaskId(i as u32)))
-            .collect(),
-        next_task: pids.len() as u32,
+        who: Threads::of_workload(
+            pids.iter().map(|pid| Some(*pid).filter(|pid| *pid > 0)).zip(names),
+        ),
         known: BTreeMap::new(),
         running: vec![None; platform.nr_cpus()],
         idle: platform.cpus().map(|c| deepest(platform, c)).collect(),
@@ -566,8 +561,7 @@ struct Pour<'a> {
     now: Instant,
     /// Time 0 in the kernel's clock.
     start: u64,
-    tasks: BTreeMap<i32, TaskId>,
-    next_task: u32,
+    who: Threads,
     /// Tasks the sink has been told of, with the CPU they were last seen on.
     known: BTreeMap<TaskId, CpuId>,
     /// Limits of the workload's tasks.
@@ -713,9 +707,7 @@ impl Pour<'_> {
     /// A thread's task, which the sink is told of if it has not been.
     fn task(&mut self, thread: Thread<'_>, cpu: CpuId) -> TaskId {
         let Thread { pid, comm, prio } = thread;
-        let next = TaskId(self.next_task);
-        let task = *self.tasks.entry(pid).or_insert(next);
-        self.next_task += u32::from(task == next);
+        let task = self.who.seen(pid, self.now, comm, Role::System);
         if self.known.insert(task, cpu).is_none() {
             let user = self.threads.get(task.index()).map(|(comm, _)| comm.clone());
             let max_speed =
@@ -743,8 +735,8 @@ impl Pour<'_> {
         let other = |task| self.prios.get(task).is_none_or(|prio| *prio >= 0);
         let of_deadline = matches!(told, Told::Deadline { .. });
         let known = |pid| {
-            let task = self.tasks.get(&pid)?;
-            (self.known.contains_key(task) && !(of_deadline && other(task))).then_some(*task)
+            let task = self.who.get(pid)?;
+            (self.known.contains_key(&task) && !(of_deadline && other(&task))).then_some(task)
         };
         let (sink, now, events) = (&mut *self.sink, self.now, &mut self.events);
         d.told(cpu, told, known, |event| {
@@ -755,7 +747,7 @@ impl Pour<'_> {
     }
 
     fn known_task(&self, pid: i32) -> Option<(TaskId, CpuId)> {
-        let task = *self.tasks.get(&pid)?;
+        let task = self.who.get(pid)?;
         Some((task, *self.known.get(&task)?))
     }
 
@@ -856,10 +848,11 @@ impl Pour<'_> {
             s if s & NOT_RUNNING != 0 => SwitchOut::Sleeping,
             _ => SwitchOut::Preempted,
         };
-        let prev = (prev.pid != 0).then(|| (self.task(prev, cpu), left));
+        let leaves = prev.pid;
+        let prev = (leaves != 0).then(|| (self.task(prev, cpu), left));
         let next = (next.pid != 0).then(|| self.task(next, cpu));
         if let Some((task, SwitchOut::Exited)) = prev {
-            self.tasks.retain(|_, t| *t != task);
+            self.who.gone(leaves);
             self.prios.remove(&task);
         }
         self.emit(Event::Switch { cpu, prev, next });

@@ -89,6 +89,11 @@ pub(crate) enum Command {
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
     #[command(subcommand)]
     Vm(Vm),
+    /// Measure experiments that come as documents on standard input, a line each, and answer each with a line
+    #[command(
+        after_long_help = "Example:\n  echo '{\"risetime\": \"measure\", \"schema\": 1, \"experiment\": …, \"figures\": [\"energy\"]}' | risetime worker\n      the document of an experiment is what `risetime run … --document` prints (docs/documents.md)"
+    )]
+    Worker,
     /// Print shell completions
     #[command(
         after_long_help = "Example:\n  risetime completions bash > ~/.local/share/bash-completion/completions/risetime"
@@ -326,6 +331,10 @@ pub(crate) struct Run {
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
     #[arg(long, value_name = "FILE", value_parser = file, conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Run nothing: print each experiment as a JSON document in which everything stands that its runs depend on, a line each
+    /// (docs/documents.md)
+    #[arg(long, conflicts_with_all = ["phases", "repeat", "without", "expect", "plot", "perfetto", "bursts", "full"])]
+    pub(crate) document: bool,
 }
 
 #[derive(Args, Debug)]

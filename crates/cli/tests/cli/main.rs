@@ -14,6 +14,7 @@ mod results;
 mod screens;
 mod sweep;
 mod why;
+mod worker;
 
 #[path = "../../../../tests/page.rs"]
 mod page;

@@ -15,6 +15,7 @@
 //! Nothing is free for one cell alone, and nothing is looked at but the cells to fit before the search is over.
 
 use super::check::judged;
+use crate::executor::Threads;
 use crate::measure::{Grid, measure_each};
 use crate::request::Request;
 use crate::sweep::varied;
@@ -171,7 +172,7 @@ impl Runs<'_> {
                 .collect::<Result<_, InputError>>()?;
             let metrics: Vec<Metric> = names.iter().map(|name| Metric::new(*name)).collect();
             let starts = Grid::of_phases(phases);
-            let measured = measure_each(&Simulator, &experiments, &starts, &metrics, |_| ())
+            let measured = measure_each(&Threads(&Simulator), &experiments, &starts, &metrics, |_| ())
                 .map_err(|(_, e)| e)?;
             for (point, measured) in points.into_iter().zip(measured) {
                 let figures = measured.metrics.into_iter().map(|(_, _, phases)| phases);

@@ -13,6 +13,7 @@ pub use values::{MAX_POINTS, axis, named};
 
 use self::values::place;
 use crate::Request;
+use crate::executor::Threads;
 use crate::measure::{Grid, measure_each};
 use risetime_analysis::metric::Metric;
 use risetime_analysis::sweep::{Axis, Point, Recipe, Sweep};
@@ -46,7 +47,7 @@ pub fn sweep(
         requests.push(own);
     }
     let starts = Grid::of_phases(phases);
-    let measured = measure_each(backend, &experiments, &starts, metrics, progress).map_err(
+    let measured = measure_each(&Threads(backend), &experiments, &starts, metrics, progress).map_err(
         |(i, e)| match e {
             RunError::Input(e) => RunError::Input(told_of(&grid[i], axes, e)),
             other => other,

@@ -9,6 +9,7 @@ use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task,
 use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
+    Source,
     Attr, Event, HintSession, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat,
     Stage, StartAt, TaskSpec, Workload,
 };
@@ -84,7 +85,8 @@ impl Workload {
         Workload::parse_named(text, place, stem(place))
     }
 
-    pub(super) fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
+    /// Parses a workload, which errors call `file` and reports `name`.
+    pub(crate) fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
         let file = printable(file);
         check_size(text.len(), MAX_BYTES, &file)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -115,6 +117,7 @@ impl Workload {
             without_effect: parts.without_effect,
             doubts,
             places: parts.places,
+            source: Source::of(text),
         })
     }
 }

@@ -488,6 +488,7 @@ pub(crate) fn workload() -> Workload {
         partitions: Vec::new(),
         jobs: Vec::new(),
         start_at: StartAt::Creation,
+        source: Default::default(),
     }
 }
 

@@ -354,6 +354,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 doubts: Vec::new(),
                 places: Default::default(),
                 start_at: start.map_or(StartAt::Creation, StartAt::Phase),
+                source: Default::default(),
             }
         },
     )

@@ -1,0 +1,310 @@
+//! Where measurements are made: by threads of this process, or by other processes that are given documents.
+//!
+//! ```text
+//! {"risetime":"measure","schema":1,"experiment":{…},"figures":["frame.missed"]}                   a line to a worker
+//! {"risetime":"measured","schema":1,"figures":[{"name":"frame.missed","value":0,"unit":"","at_least":false}]}
+//! {"risetime":"fault","schema":1,"kind":"input","place":"…","what":"…","hint":null}                 a line from it
+//! ```
+//!
+//! `value` is null where the run has no such value. A worker answers each line with a line, in their order, and ends with its
+//! input. Whoever sends documents over a network, or to a cluster's queue, sends these.
+
+use crate::parallel::parallel;
+use crate::run::run;
+use risetime_analysis::Options;
+use risetime_analysis::metric::{Metric, Unit};
+use risetime_model::{Experiment, InputError};
+use risetime_trace::{Backend, BackendKind, RunError};
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Version of the documents.
+const SCHEMA: u64 = 1;
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// Its value; `None`: the run has none.
+    pub value: Option<f64>,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether the value is a lower bound.
+    pub at_least: bool,
+}
+
+/// A place where experiments are run and measured.
+pub trait Executor {
+    /// The kind of backend that runs them.
+    fn kind(&self) -> BackendKind;
+
+    /// Runs `experiment(0)` to `experiment(n - 1)`, and returns these figures of each, in their order. `progress` is told how
+    /// many are done.
+    ///
+    /// Errors: the first one in the order of the experiments, with its number: a metric that a run does not have, the backend's,
+    /// a worker that is gone.
+    fn figures(
+        &self,
+        n: usize,
+        experiment: &(dyn Fn(usize) -> Experiment + Sync),
+        metrics: &[Metric],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Vec<Figure>>, (usize, RunError)>;
+}
+
+/// The threads of this process, one a core.
+pub struct Threads<'b>(pub &'b dyn Backend);
+
+impl Executor for Threads<'_> {
+    fn kind(&self) -> BackendKind {
+        self.0.kind()
+    }
+
+    fn figures(
+        &self,
+        n: usize,
+        experiment: &(dyn Fn(usize) -> Experiment + Sync),
+        metrics: &[Metric],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Vec<Figure>>, (usize, RunError)> {
+        let one = |i: usize| figures_of(self.0, &experiment(i), metrics).map_err(|e| (i, e));
+        parallel(n, progress, one)
+    }
+}
+
+fn figures_of(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+    metrics: &[Metric],
+) -> Result<Vec<Figure>, RunError> {
+    let result = run(backend, experiment, Options::default(), None)?.result;
+    let figure = |metric: &Metric| {
+        let (value, unit) = metric.of(&result).map_err(RunError::Input)?;
+        Ok(Figure { value, unit, at_least: metric.is_bound(&result) })
+    };
+    metrics.iter().map(figure).collect()
+}
+
+/// Other processes, each of which reads documents from its input and answers on its output (`risetime worker`).
+pub struct Workers {
+    idle: Mutex<Vec<Worker>>,
+}
+
+struct Worker {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Worker {
+    fn ask(&mut self, line: &str) -> std::io::Result<String> {
+        writeln!(self.to, "{line}")?;
+        self.to.flush()?;
+        let mut answer = String::new();
+        match self.from.read_line(&mut answer)? {
+            0 => Err(std::io::Error::other("it ended")),
+            _ => Ok(answer),
+        }
+    }
+}
+
+impl Workers {
+    /// Starts as many workers as there are cores, each by `command`.
+    ///
+    /// Errors: a command that cannot be started.
+    pub fn start(command: impl Fn() -> Command) -> Result<Workers, RunError> {
+        let one = |_| {
+            let mut command = command();
+            let name = command.get_program().to_string_lossy().into_owned();
+            let gone = |e: std::io::Error| RunError::Unavailable(format!("worker {name}: {e}"));
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .map_err(gone)?;
+            let pipes = child.stdin.take().zip(child.stdout.take());
+            let (to, from) = pipes.ok_or_else(|| gone(std::io::Error::other("no pipes")))?;
+            Ok(Worker { child, to, from: BufReader::new(from) })
+        };
+        let idle = (0..crate::parallel::cores()).map(one).collect::<Result<_, _>>()?;
+        Ok(Workers { idle: Mutex::new(idle) })
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Executor for Workers {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
+    }
+
+    fn figures(
+        &self,
+        n: usize,
+        experiment: &(dyn Fn(usize) -> Experiment + Sync),
+        metrics: &[Metric],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Vec<Figure>>, (usize, RunError)> {
+        let gone = |e: std::io::Error| RunError::Failed(format!("a worker is gone: {e}"));
+        // There are as many threads as workers at most; a worker that failed is not used again.
+        let one = |i: usize| {
+            let line = question(&experiment(i), metrics)?;
+            let worker = self.idle().pop();
+            let mut worker = worker.ok_or_else(|| gone(std::io::Error::other("none is left")))?;
+            let answer = worker.ask(&line).map_err(gone)?;
+            self.idle().push(worker);
+            read_answer(&answer)
+        };
+        parallel(n, progress, |i| one(i).map_err(|e| (i, e)))
+    }
+}
+
+fn question(experiment: &Experiment, metrics: &[Metric]) -> Result<String, RunError> {
+    let experiment: Json = serde_json::from_str(&experiment.to_json()?).expect("was just written");
+    let figures: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let question = json!({
+        "risetime": "measure", "schema": SCHEMA, "experiment": experiment, "figures": figures,
+    });
+    Ok(question.to_string())
+}
+
+/// Answers a line as a worker does: runs its experiment on `backend` and returns what was asked for, or the fault, in a line.
+/// `place` is what faults call the line.
+pub fn answer(backend: &dyn Backend, line: &str, place: &str) -> String {
+    match answered(backend, line, place) {
+        Ok((metrics, figures)) => {
+            let one = |(metric, f): (&Metric, &Figure)| {
+                let unit = f.unit.as_str().trim();
+                json!({ "name": metric.name, "value": f.value, "unit": unit, "at_least": f.at_least })
+            };
+            let figures: Vec<Json> = metrics.iter().zip(&figures).map(one).collect();
+            json!({ "risetime": "measured", "schema": SCHEMA, "figures": figures }).to_string()
+        }
+        Err(fault) => {
+            let (kind, place, what, hint) = match fault {
+                RunError::Input(InputError { place, what, hint }) => ("input", place, what, hint),
+                RunError::Unavailable(what) => ("unavailable", String::new(), what, None),
+                RunError::Failed(what) => ("failed", String::new(), what, None),
+            };
+            json!({
+                "risetime": "fault", "schema": SCHEMA,
+                "kind": kind, "place": place, "what": what, "hint": hint,
+            })
+            .to_string()
+        }
+    }
+}
+
+fn answered(
+    backend: &dyn Backend,
+    line: &str,
+    place: &str,
+) -> Result<(Vec<Metric>, Vec<Figure>), RunError> {
+    let question = parse(line, place, &["measure"])?;
+    let experiment = Experiment::from_value(&question["experiment"], place)?;
+    let wrong = || InputError::new(place, "figures: wanted a list of names");
+    let names = question["figures"].as_array().ok_or_else(wrong)?;
+    let name = |name: &Json| Ok(Metric::new(name.as_str().ok_or_else(wrong)?));
+    let metrics = names.iter().map(name).collect::<Result<Vec<_>, InputError>>()?;
+    let figures = figures_of(backend, &experiment, &metrics)?;
+    Ok((metrics, figures))
+}
+
+fn read_answer(line: &str) -> Result<Vec<Figure>, RunError> {
+    const PLACE: &str = "the worker's answer";
+    let answer = parse(line, PLACE, &["measured", "fault"])?;
+    let text = |key: &str| answer[key].as_str().unwrap_or_default().to_string();
+    if answer["risetime"] == "fault" {
+        return Err(match &*text("kind") {
+            "input" => {
+                let hint = answer["hint"].as_str().map(str::to_string);
+                RunError::Input(InputError { place: text("place"), what: text("what"), hint })
+            }
+            "unavailable" => RunError::Unavailable(text("what")),
+            _ => RunError::Failed(text("what")),
+        });
+    }
+    let wrong = || InputError::new(PLACE, "figures: wanted a list of values with their units");
+    let figure = |f: &Json| {
+        let value = match &f["value"] {
+            Json::Null => None,
+            value => Some(value.as_f64().ok_or_else(wrong)?),
+        };
+        let unit = f["unit"].as_str().and_then(Unit::of_word).ok_or_else(wrong)?;
+        Ok(Figure { value, unit, at_least: f["at_least"] == true })
+    };
+    let figures = answer["figures"].as_array().ok_or_else(wrong)?;
+    figures.iter().map(figure).collect()
+}
+
+/// Parses a document of one of these kinds.
+fn parse(line: &str, place: &str, kinds: &[&str]) -> Result<Json, InputError> {
+    let document: Json = serde_json::from_str(line)
+        .map_err(|e| InputError::new(place, format!("is no JSON: {e}")))?;
+    if !kinds.iter().any(|kind| document["risetime"] == *kind) {
+        return Err(InputError::new(place, format!("is no document `{}`", kinds.join("` or `"))));
+    }
+    if document["schema"] != SCHEMA {
+        let what = format!("schema: found {}, wanted {SCHEMA}", document["schema"]);
+        return Err(InputError::new(place, what).hint("another version of Risetime wrote it"));
+    }
+    Ok(document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+    use risetime_sim::Simulator;
+
+    fn experiment(seconds: f64) -> Experiment {
+        let request = Request { seconds: Some(seconds), ..Request::new("rampup", "m1") };
+        request.experiments().expect("built in").remove(0)
+    }
+
+    /// What an answer says is what a run here gives, to the last bit; also what has no value.
+    #[test]
+    fn a_document_gives_the_figures_of_a_run_here() {
+        let metrics = ["rampup.debt", "energy", "rampup.response_p99", "switches"].map(Metric::new);
+        let e = experiment(0.3);
+        let here = Threads(&Simulator).figures(1, &|_| e.clone(), &metrics, &mut |_| ()).unwrap();
+        let line = answer(&Simulator, &question(&e, &metrics).unwrap(), "line 1");
+        assert_eq!(read_answer(&line).unwrap(), here[0]);
+        assert!(here[0].iter().any(|f| f.value.is_none()) && here[0].iter().any(|f| f.at_least));
+    }
+
+    #[test]
+    fn what_goes_wrong_comes_back_as_the_fault_that_it_is() {
+        let of = |line: &str| read_answer(&answer(&Simulator, line, "line 7")).unwrap_err();
+        assert!(of("{").to_string().starts_with("line 7: is no JSON: "));
+        assert_eq!(of("{}").to_string(), "line 7: is no document `measure`");
+        let e = experiment(0.3);
+        let unknown = question(&e, &[Metric::new("rampap.debt")]).unwrap();
+        let here = figures_of(&Simulator, &e, &[Metric::new("rampap.debt")]).unwrap_err();
+        assert_eq!(of(&unknown), here);
+        assert!(matches!(here, RunError::Input(InputError { hint: Some(_), .. })), "{here:?}");
+        let newer = unknown.replacen("\"schema\":1", "\"schema\":2", 1);
+        assert_eq!(of(&newer).to_string(), "line 7: schema: found 2, wanted 1");
+    }
+
+    #[test]
+    fn a_worker_that_is_gone_is_a_failure() {
+        let workers = Workers::start(|| Command::new("true")).unwrap();
+        let e = experiment(0.1);
+        let found = workers.figures(3, &|_| e.clone(), &[Metric::new("energy")], &mut |_| ());
+        let (i, error) = found.unwrap_err();
+        assert!(i == 0 && error.to_string().starts_with("a worker is gone: "), "{i} {error}");
+        assert!(Workers::start(|| Command::new("no-such-command")).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Guests that are to come, each as a sketch that uses the interfaces as it will: whoever changes these sees here what it costs
+//! them. A worker in another process is in `cli/tests/cli/worker.rs`; `make wasm` builds for a browser.
+
+use risetime_analysis::{Analyzer, Options, RunResult};
+use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
+use risetime_lab::{Request, run};
+use risetime_model::workload::Event as Step;
+use risetime_model::{Experiment, Platform, Settings};
+use risetime_trace::{
+    Backend, BackendKind, Clock, Event, Header, Image, MachineInfo, Outcome, Role, Run, RunError,
+    SwitchOut, Threads, TraceSink, Whence, Why,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant as Now};
+
+/// Two activations of `ui` on CPU 1, and a shell that gets its number once it has exited.
+const FTRACE: &str = "\
+# tracer: nop
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+          <idle>-0       [000] d..2.   100.000000: sched_wakeup: comm=ui pid=812 prio=120 target_cpu=001
+          <idle>-0       [001] d..2.   100.000050: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=ui next_pid=812 next_prio=120
+              ui-812     [001] d..2.   100.003050: sched_switch: prev_comm=ui prev_pid=812 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+          <idle>-0       [000] d..2.   100.010000: sched_wakeup: comm=ui pid=812 prio=120 target_cpu=001
+          <idle>-0       [001] d..2.   100.010150: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=ui next_pid=812 next_prio=120
+              ui-812     [001] d..2.   100.012150: sched_switch: prev_comm=ui prev_pid=812 prev_prio=120 prev_state=X ==> next_comm=swapper/1 next_pid=0 next_prio=120
+          <idle>-0       [000] d..2.   100.020000: sched_wakeup: comm=sh pid=812 prio=120 target_cpu=000
+          <idle>-0       [000] d..2.   100.020020: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=sh next_pid=812 next_prio=120
+              sh-812     [000] d..2.   100.030020: sched_switch: prev_comm=sh prev_pid=812 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+";
+
+/// A reader: it knows no experiment, meets threads as they come, and describes the machine by what it saw.
+fn read(text: &str, sink: &mut dyn TraceSink) {
+    let lines: Vec<(u32, u64, &str, &str)> = text.lines().filter_map(line).collect();
+    let cpus: BTreeSet<u32> = lines.iter().map(|(cpu, ..)| *cpu).collect();
+    let domains: String = cpus
+        .iter()
+        .map(|cpu| format!("[[domain]]\ncpus = \"{cpu}\"\ncapacity = 1024\nopp = [{{ freq_khz = 1000000 }}]\n"))
+        .collect();
+    let text = format!("schema = 1\nname = \"seen\"\nabout = \"\"\nhz = 250\n{domains}");
+    sink.header(&Header {
+        run: Run {
+            backend: BackendKind::File,
+            kernel_release: "6.12".into(),
+            clock: Clock::Local,
+            signals: Vec::new(),
+            lost: Vec::new(),
+        },
+        asked: None,
+        machine: MachineInfo {
+            platform: Arc::new(Platform::parse(&text, "seen").expect("what was seen")),
+            whence: Whence::Seen,
+            settings: Settings::default(),
+        },
+        image: Image::default(),
+    });
+    let (mut threads, mut known) = (Threads::default(), BTreeSet::new());
+    let mut at = Instant(0);
+    for (cpu, ns, name, rest) in lines {
+        at = Instant(ns - 100_000_000_000);
+        let cpu = CpuId(cpu);
+        let field = |key: &str| {
+            let from = rest.find(&format!("{key}=")).map(|i| i + key.len() + 1);
+            from.and_then(|i| rest[i..].split_whitespace().next()).unwrap_or_default()
+        };
+        let number = |key: &str| field(key).parse().expect("a number");
+        let mut task = |pid: i32, comm: &str, cpu: CpuId| -> Option<TaskId> {
+            let task = (pid != 0).then(|| threads.seen(pid, at, comm, Role::System))?;
+            if known.insert(task) {
+                let (why, max_speed) = (Why::Unknown, Util(1024));
+                let comm = comm.into();
+                sink.event(at, &Event::TaskNew { task, comm, user: true, cpu, why, max_speed });
+            }
+            Some(task)
+        };
+        if name == "sched_wakeup" {
+            let cpu = CpuId(number("target_cpu") as u32);
+            let task = task(number("pid"), field("comm"), cpu).expect("nobody wakes the idle task");
+            sink.event(at, &Event::Wakeup { task, cpu, why: Why::Unknown });
+        } else {
+            let out = match field("prev_state") {
+                "R" => SwitchOut::Preempted,
+                "X" => SwitchOut::Exited,
+                _ => SwitchOut::Sleeping,
+            };
+            let prev = task(number("prev_pid"), field("prev_comm"), cpu).map(|task| (task, out));
+            let next = task(number("next_pid"), field("next_comm"), cpu);
+            sink.event(at, &Event::Switch { cpu, prev, next });
+            if out == SwitchOut::Exited {
+                threads.gone(number("prev_pid"));
+            }
+        }
+    }
+    sink.end(at);
+}
+
+/// CPU, time in ns, event and the rest of a line of ftrace's text.
+fn line(line: &str) -> Option<(u32, u64, &str, &str)> {
+    let (head, rest) = line.split_once(": ")?;
+    let mut words = head.split_whitespace().skip(1);
+    let cpu = words.next()?.trim_matches(['[', ']']).parse().ok()?;
+    let (seconds, us) = words.next_back()?.split_once('.')?;
+    let us = seconds.parse::<u64>().ok()? * 1_000_000 + us.parse::<u64>().ok()?;
+    let (name, rest) = rest.split_once(": ")?;
+    Some((cpu, us * 1000, name, rest))
+}
+
+#[test]
+fn a_reader_of_ftrace_text_gives_the_figures_of_its_threads() {
+    let mut analyzer = Analyzer::new(Options::default());
+    read(FTRACE, &mut analyzer);
+    let result: RunResult = analyzer.finish().0;
+    let names: Vec<&str> = result.tasks.iter().map(|t| &*t.comm).collect();
+    assert_eq!(names, ["ui", "sh"], "a number that is used again is another thread");
+    let of = |name: &str| result.latency.iter().find(|l| l.name == name).expect("a group");
+    assert_eq!((of("ui").activations, of("sh").activations), (2, 1));
+    assert_eq!(result.mj(), None, "nobody said what its CPUs take");
+    assert!(result.notes.iter().any(|n| n.starts_with("the machine is known from this trace alone")));
+    assert_eq!((result.backend, &*result.workload), (BackendKind::File, ""));
+}
+
+/// This machine as a backend: what a task does is in the experiment, and the trace says what was seen of it here.
+struct Here;
+
+impl Backend for Here {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Host
+    }
+
+    fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        let run = Run {
+            backend: self.kind(),
+            kernel_release: std::fs::read_to_string("/proc/sys/kernel/osrelease")
+                .map_err(|e| RunError::Unavailable(e.to_string()))?,
+            clock: Clock::Mono,
+            signals: Vec::new(),
+            lost: vec!["when others had the CPU".into()],
+        };
+        sink.header(&Header::of(e, run));
+        let begin = Now::now();
+        let now = || Instant(begin.elapsed().as_nanos() as u64);
+        let (task, cpu, mut events) = (TaskId(0), CpuId(0), 0);
+        let mut tell = |at: Instant, event: Event| {
+            sink.event(at, &event);
+            events += 1;
+        };
+        let spec = &e.workload.tasks[0];
+        let (comm, why, max_speed) = (spec.comm.as_str().into(), Why::FirstCpu, Util(1024));
+        tell(now(), Event::TaskNew { task, comm, user: true, cpu, why, max_speed });
+        tell(now(), Event::Switch { cpu, prev: None, next: Some(task) });
+        let until = begin + Duration::from_nanos(e.duration.0);
+        for step in spec.phases.iter().flat_map(|phase| &phase.events) {
+            let rest = until.saturating_duration_since(Now::now());
+            match step {
+                Step::Run(work) => {
+                    let end = Now::now() + Duration::from_nanos(work.0).min(rest);
+                    while Now::now() < end {
+                        std::hint::spin_loop();
+                    }
+                }
+                Step::Sleep(time) => {
+                    let prev = Some((task, SwitchOut::Sleeping));
+                    tell(now(), Event::Switch { cpu, prev, next: None });
+                    std::thread::sleep(Duration::from_nanos(time.0).min(rest));
+                    tell(now(), Event::Wakeup { task, cpu, why: Why::Unknown });
+                    tell(now(), Event::Switch { cpu, prev: None, next: Some(task) });
+                }
+                other => return Err(RunError::Failed(format!("a sketch knows no {other:?}"))),
+            }
+        }
+        let end = now();
+        tell(end, Event::Switch { cpu, prev: Some((task, SwitchOut::Exited)), next: None });
+        sink.end(end);
+        Ok(Outcome { end, events, notes: Vec::new(), timer_interrupts: None })
+    }
+}
+
+/// The same experiment, the same calls and the same kind of result as of the simulator; what it took here is nobody's to say.
+#[test]
+fn this_machine_runs_an_experiment() {
+    let request = Request { seconds: Some(0.05), ..Request::new("rampup", "m1") };
+    let e = request.experiments().expect("built in").remove(0);
+    let result = run(&Here, &e, Options::default(), None).expect("it runs").result;
+    assert_eq!((result.backend, result.tasks.len()), (BackendKind::Host, 1));
+    assert!(result.cautions.is_empty(), "what a machine did is what it did");
+    assert!(result.notes.iter().any(|note| note == "when others had the CPU"));
+}

@@ -1,0 +1,102 @@
+//! Who is who in a trace that tells of threads by the kernel's numbers.
+
+use risetime_kernel::units::{Instant, TaskId};
+use risetime_model::Name;
+use std::collections::BTreeMap;
+
+/// A thread as a task of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The kernel's number of it. Another thread may have it later.
+    pub pid: i32,
+    /// Its name when it was first seen.
+    pub comm: Name,
+    /// Time at which it was first seen.
+    pub since: Instant,
+    /// Its part in what was recorded.
+    pub role: Role,
+}
+
+/// The part that a thread has in what was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A task of the workload, by its place there.
+    Workload(u32),
+    /// Whatever else the machine runs.
+    System,
+}
+
+/// The threads of a trace: each gets the next free [`TaskId`] when it is first seen.
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    all: Vec<Thread>,
+    alive: BTreeMap<i32, TaskId>,
+}
+
+impl Threads {
+    /// Returns the threads of a workload, whose tasks have the first numbers in the order of their places; a task whose thread
+    /// never was has a number, too.
+    pub fn of_workload<'a>(tasks: impl IntoIterator<Item = (Option<i32>, &'a str)>) -> Threads {
+        let mut threads = Threads::default();
+        for (place, (pid, comm)) in (0..).zip(tasks) {
+            let role = Role::Workload(place);
+            let since = Instant(0);
+            threads.all.push(Thread { pid: pid.unwrap_or(0), comm: Name::new(comm), since, role });
+            threads.alive.extend(pid.map(|pid| (pid, TaskId(place))));
+        }
+        threads
+    }
+
+    /// Returns the task of thread `pid`, which is seen now as `comm`; at first sight it is a new one of this role.
+    pub fn seen(&mut self, pid: i32, since: Instant, comm: &str, role: Role) -> TaskId {
+        let next = TaskId(self.all.len() as u32);
+        let task = *self.alive.entry(pid).or_insert(next);
+        if task == next {
+            self.all.push(Thread { pid, comm: Name::new(comm), since, role });
+        }
+        task
+    }
+
+    /// Returns the task that thread `pid` is now; `None`: it has not been seen, or is gone.
+    pub fn get(&self, pid: i32) -> Option<TaskId> {
+        self.alive.get(&pid).copied()
+    }
+
+    /// Returns who a task is.
+    pub fn thread(&self, task: TaskId) -> Option<&Thread> {
+        self.all.get(task.0 as usize)
+    }
+
+    /// Ends thread `pid`: whoever has the number next is another task.
+    pub fn gone(&mut self, pid: i32) {
+        self.alive.remove(&pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_task() {
+        let mut threads = Threads::default();
+        let ui = threads.seen(812, Instant(5), "ui", Role::Workload(0));
+        let other = threads.seen(4_000_000, Instant(6), "kworker/0:1", Role::System);
+        assert_eq!([ui, other], [TaskId(0), TaskId(1)]);
+        assert_eq!(threads.seen(812, Instant(7), "renamed", Role::System), ui, "the same thread");
+        assert_eq!((threads.get(812), threads.thread(ui).unwrap().since), (Some(ui), Instant(5)));
+        threads.gone(812);
+        assert_eq!(threads.get(812), None);
+        let new = threads.seen(812, Instant(9), "sh", Role::System);
+        assert_eq!((new, &*threads.thread(new).unwrap().comm), (TaskId(2), "sh"));
+        assert_eq!(&*threads.thread(ui).unwrap().comm, "ui");
+    }
+
+    #[test]
+    fn tasks_of_a_workload_have_its_places_as_numbers() {
+        let mut threads = Threads::of_workload([(Some(70), "a"), (None, "never"), (Some(71), "b")]);
+        assert_eq!([70, 71].map(|pid| threads.get(pid)), [Some(TaskId(0)), Some(TaskId(2))]);
+        assert_eq!(threads.thread(TaskId(1)).unwrap().role, Role::Workload(1));
+        assert_eq!(threads.seen(1, Instant(3), "init", Role::System), TaskId(3));
+    }
+}
