@@ -29,7 +29,7 @@ use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::SKIP_MS;
 use risetime_model::workload::JobSpec;
-use risetime_trace::{Whence, Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
+use risetime_trace::{Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Whence, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// Results that an analysis is to keep besides the usual ones.

@@ -122,15 +122,12 @@ impl Workers {
     ///
     /// Errors: a command that cannot be started.
     pub fn start(command: impl Fn() -> Command) -> Result<Workers, RunError> {
-        let one = |_| {
+        let one = |_| -> Result<Worker, RunError> {
             let mut command = command();
             let name = command.get_program().to_string_lossy().into_owned();
             let gone = |e: std::io::Error| RunError::Unavailable(format!("worker {name}: {e}"));
-            let mut child = command
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .map_err(gone)?;
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(gone)?;
             let pipes = child.stdin.take().zip(child.stdout.take());
             let (to, from) = pipes.ok_or_else(|| gone(std::io::Error::other("no pipes")))?;
             Ok(Worker { child, to, from: BufReader::new(from) })

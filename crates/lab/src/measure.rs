@@ -111,24 +111,27 @@ pub(crate) fn measure_each(
     let values = executor
         .figures(experiments.len() * n, &one, metrics, &mut progress)
         .map_err(|(i, e)| (i / n, e))?;
-    let measured = |((e, starts), runs): ((&Experiment, &Vec<StartState>), &[Vec<Figure>])| Measured {
-        workload: e.workload.name.clone(),
-        platform: e.platform.name.clone(),
-        policy: e.policy.name.clone(),
-        settings: e.settings.clone(),
-        seed: e.seed,
-        starts: starts.clone(),
-        metrics: (metrics.iter().enumerate())
-            .map(|(m, metric)| {
-                (metric.clone(), runs[0][m].unit, runs.iter().map(|run| run[m].value).collect())
-            })
-            .collect(),
-        bounds: (0..metrics.len()).map(|m| runs.iter().map(|run| run[m].at_least).collect()).collect(),
-        cautions: match executor.kind().is_simulated() {
-            true => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
-            false => Vec::new(),
-        },
-    };
+    let measured =
+        |((e, starts), runs): ((&Experiment, &Vec<StartState>), &[Vec<Figure>])| Measured {
+            workload: e.workload.name.clone(),
+            platform: e.platform.name.clone(),
+            policy: e.policy.name.clone(),
+            settings: e.settings.clone(),
+            seed: e.seed,
+            starts: starts.clone(),
+            metrics: (metrics.iter().enumerate())
+                .map(|(m, metric)| {
+                    (metric.clone(), runs[0][m].unit, runs.iter().map(|run| run[m].value).collect())
+                })
+                .collect(),
+            bounds: (0..metrics.len())
+                .map(|m| runs.iter().map(|run| run[m].at_least).collect())
+                .collect(),
+            cautions: match executor.kind().is_simulated() {
+                true => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
+                false => Vec::new(),
+            },
+        };
     Ok(experiments.iter().zip(&starts).zip(values.chunks(n)).map(measured).collect())
 }
 
@@ -136,6 +139,7 @@ pub(crate) fn measure_each(
 mod tests {
     use super::*;
     use crate::{Request, run_phases};
+    use risetime_analysis::Options;
     use risetime_sim::Simulator;
 
     #[test]

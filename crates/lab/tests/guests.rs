@@ -35,7 +35,11 @@ fn read(text: &str, sink: &mut dyn TraceSink) {
     let cpus: BTreeSet<u32> = lines.iter().map(|(cpu, ..)| *cpu).collect();
     let domains: String = cpus
         .iter()
-        .map(|cpu| format!("[[domain]]\ncpus = \"{cpu}\"\ncapacity = 1024\nopp = [{{ freq_khz = 1000000 }}]\n"))
+        .map(|cpu| {
+            format!(
+                "[[domain]]\ncpus = \"{cpu}\"\ncapacity = 1024\nopp = [{{ freq_khz = 1000000 }}]\n"
+            )
+        })
         .collect();
     let text = format!("schema = 1\nname = \"seen\"\nabout = \"\"\nhz = 250\n{domains}");
     sink.header(&Header {
@@ -97,8 +101,8 @@ fn read(text: &str, sink: &mut dyn TraceSink) {
 /// CPU, time in ns, event and the rest of a line of ftrace's text.
 fn line(line: &str) -> Option<(u32, u64, &str, &str)> {
     let (head, rest) = line.split_once(": ")?;
-    let mut words = head.split_whitespace().skip(1);
-    let cpu = words.next()?.trim_matches(['[', ']']).parse().ok()?;
+    let mut words = head.split_whitespace();
+    let cpu = words.nth(1)?.trim_matches(['[', ']']).parse().ok()?;
     let (seconds, us) = words.next_back()?.split_once('.')?;
     let us = seconds.parse::<u64>().ok()? * 1_000_000 + us.parse::<u64>().ok()?;
     let (name, rest) = rest.split_once(": ")?;
@@ -112,10 +116,12 @@ fn a_reader_of_ftrace_text_gives_the_figures_of_its_threads() {
     let result: RunResult = analyzer.finish().0;
     let names: Vec<&str> = result.tasks.iter().map(|t| &*t.comm).collect();
     assert_eq!(names, ["ui", "sh"], "a number that is used again is another thread");
-    let of = |name: &str| result.latency.iter().find(|l| l.name == name).expect("a group");
+    let of = |name: &str| result.latency.iter().find(|l| l.tasks == name).expect("a group");
     assert_eq!((of("ui").activations, of("sh").activations), (2, 1));
-    assert_eq!(result.mj(), None, "nobody said what its CPUs take");
-    assert!(result.notes.iter().any(|n| n.starts_with("the machine is known from this trace alone")));
+    assert_eq!(result.energy_mj, None, "nobody said what its CPUs take");
+    assert!(
+        result.notes.iter().any(|n| n.starts_with("the machine is known from this trace alone"))
+    );
     assert_eq!((result.backend, &*result.workload), (BackendKind::File, ""));
 }
 

@@ -25,7 +25,10 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_trace::{BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, PressureClass, Role, RqMemory, SwitchOut, Threads, TraceSink, Why};
+use risetime_trace::{
+    BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, PressureClass, Role, RqMemory,
+    SwitchOut, Threads, TraceSink, Why,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -732,11 +735,11 @@ impl Pour<'_> {
     fn told(&mut self, cpu: u32, told: &Told) {
         let Some(mut d) = self.decisions.take() else { return };
         // Every task has a deadline's fields: they mean something in that class.
-        let other = |task| self.prios.get(task).is_none_or(|prio| *prio >= 0);
+        let other = |task: TaskId| self.prios.get(&task).is_none_or(|prio| *prio >= 0);
         let of_deadline = matches!(told, Told::Deadline { .. });
         let known = |pid| {
             let task = self.who.get(pid)?;
-            (self.known.contains_key(&task) && !(of_deadline && other(&task))).then_some(task)
+            (self.known.contains_key(&task) && !(of_deadline && other(task))).then_some(task)
         };
         let (sink, now, events) = (&mut *self.sink, self.now, &mut self.events);
         d.told(cpu, told, known, |event| {

@@ -42,15 +42,29 @@ fn other_processes_measure_the_same() {
     // The first fault in the order of the experiments, whoever met it.
     let wrong = [Metric::new("energy"), Metric::new("rampap.debt")];
     let [here, there]: [&dyn Executor; 2] = [&Threads(&Simulator), &workers];
-    let fault = |e: &dyn Executor| measure_on(e, &experiments(), &grid, &wrong, |_| ()).unwrap_err();
+    let fault =
+        |e: &dyn Executor| measure_on(e, &experiments(), &grid, &wrong, |_| ()).unwrap_err();
     assert_eq!(fault(here), fault(there));
 }
 
 #[test]
 fn what_is_printed_as_a_document_is_what_would_run() {
     let printed = prints(&[
-        "run", "rampup", "--platform", "m1", "--policy", "linux-6.6", "--policy", "linux-7.2", "--vary",
-        "rampup.run=3000", "--seconds", "0.5", "--seed", "7", "--document",
+        "run",
+        "rampup",
+        "--platform",
+        "m1",
+        "--policy",
+        "linux-6.6",
+        "--policy",
+        "linux-7.2",
+        "--vary",
+        "rampup.run=3000",
+        "--seconds",
+        "0.5",
+        "--seed",
+        "7",
+        "--document",
     ]);
     let read: Vec<Experiment> = printed
         .lines()

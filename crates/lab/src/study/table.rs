@@ -172,8 +172,9 @@ impl Runs<'_> {
                 .collect::<Result<_, InputError>>()?;
             let metrics: Vec<Metric> = names.iter().map(|name| Metric::new(*name)).collect();
             let starts = Grid::of_phases(phases);
-            let measured = measure_each(&Threads(&Simulator), &experiments, &starts, &metrics, |_| ())
-                .map_err(|(_, e)| e)?;
+            let measured =
+                measure_each(&Threads(&Simulator), &experiments, &starts, &metrics, |_| ())
+                    .map_err(|(_, e)| e)?;
             for (point, measured) in points.into_iter().zip(measured) {
                 let figures = measured.metrics.into_iter().map(|(_, _, phases)| phases);
                 let figures: Vec<_> = names.iter().map(|n| n.to_string()).zip(figures).collect();

@@ -47,12 +47,11 @@ pub fn sweep(
         requests.push(own);
     }
     let starts = Grid::of_phases(phases);
-    let measured = measure_each(&Threads(backend), &experiments, &starts, metrics, progress).map_err(
-        |(i, e)| match e {
+    let measured = measure_each(&Threads(backend), &experiments, &starts, metrics, progress)
+        .map_err(|(i, e)| match e {
             RunError::Input(e) => RunError::Input(told_of(&grid[i], axes, e)),
             other => other,
-        },
-    )?;
+        })?;
     let points = grid.into_iter().zip(requests).zip(measured).map(|((at, request), measured)| {
         let command = format!("{} --phases {phases}", request.command());
         Point { at, recipe: recipe(&request, phases), command, measured }

@@ -223,9 +223,17 @@ mod tests {
             ("\"experiment\"", "\"run\"", "e.json: is no experiment of Risetime"),
             ("\"schema\":1", "\"schema\":2", "e.json: schema: found 2, wanted 1"),
             ("\"schema\":1", "\"scheme\":1", "e.json: schema: wanted a whole number"),
-            ("\"kernel\":\"6.12\"", "\"kernel\":\"new\"", "e.json: policy.kernel: wanted a release"),
+            (
+                "\"kernel\":\"6.12\"",
+                "\"kernel\":\"new\"",
+                "e.json: policy.kernel: wanted a release",
+            ),
             ("\"text\":", "\"txt\":", "e.json: workload.text: wanted a text"),
-            ("\"rate_limit_us\":-1", "\"rate_limit_us\":0.5", "e.json: policy.set: wanted settings"),
+            (
+                "\"rate_limit_us\":-1",
+                "\"rate_limit_us\":0.5",
+                "e.json: policy.set: wanted settings",
+            ),
             ("schema = 1\\n", "schema = 9\\n", "e.json: platform"),
             ("\"phase_ns\":1500250", "\"phase_ns\":-1", "e.json: phase_ns: wanted a whole number"),
         ] {
@@ -237,7 +245,8 @@ mod tests {
     #[test]
     fn a_workload_that_a_program_made_has_no_document() {
         let wanted = "phone: a workload that is not as any text of it";
-        let changes: [fn(&mut Workload); 2] = [|w| w.source = Default::default(), |w| drop(w.tasks.pop())];
+        let changes: [fn(&mut Workload); 2] =
+            [|w| w.source = Default::default(), |w| drop(w.tasks.pop())];
         for change in changes {
             let mut e = experiment();
             change(Arc::make_mut(&mut e.workload));

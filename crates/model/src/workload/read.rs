@@ -9,9 +9,8 @@ use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task,
 use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
-    Source,
     Attr, Event, HintSession, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat,
-    Stage, StartAt, TaskSpec, Workload,
+    Source, Stage, StartAt, TaskSpec, Workload,
 };
 use crate::InputError;
 use crate::Name;

@@ -643,7 +643,7 @@ fn who_is_woken_under_a_mutex_comes_and_goes() {
         let took: Vec<u64> = turns.turns[hand].iter().map(|(from, to)| to - from).collect();
         took.into_iter().filter(|ns| (1..100_000).contains(ns)).collect::<Vec<u64>>()
     };
-    assert_eq!(short(&[]), []);
+    assert_eq!(short(&[]), [0; 0]);
     let costs = [("call_cost_ns", 8_000), ("again_cost_ns", 9_000)];
     // At first it locks and waits, which are two calls.
     let took = short(&costs);
