@@ -28,7 +28,7 @@ pub(super) struct Searched {
     pub(super) left: u64,
 }
 
-/// The best deployment that is found with that effort for each objective, beside that of [`mod@super::descent`].
+/// The best deployment that is found with that effort for each objective, beside that of `descent`.
 pub fn exact(p: &Problem, objective: Objective, effort: Effort<'_>) -> (Option<Found>, Ended) {
     let (found, ended) = solve(std::slice::from_ref(p), objective, Solver::Exact, effort);
     (found.map(|(_, found)| found), ended)

@@ -10,11 +10,11 @@ use super::{Config, Effort, Ended, Found, Objective, Problem};
 /// The solver that looks for a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solver {
-    /// See [`mod@super::greedy`].
+    /// The greedy solver, `greedy.rs`.
     Greedy,
-    /// See [`mod@super::descent`].
+    /// The descent, `descent.rs`.
     Descent,
-    /// See [`mod@super::exact`].
+    /// The exact solver, `exact.rs`.
     Exact,
 }
 

@@ -115,7 +115,7 @@ impl Amount {
 /// The draws of an entity: how many there were, by [`Kind`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
-    /// What its draws begin with.
+    /// State with which the entity's draws begin.
     drawer: u64,
     n: [u32; KINDS],
 }
