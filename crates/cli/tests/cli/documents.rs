@@ -3,7 +3,7 @@
 use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
 use risetime_analysis::named::{ALL, NAMED, Owner};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
-use risetime_trace::{Event, Hears, Why};
+use risetime_trace::{Event, Hears, Kind, Why};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -350,8 +350,15 @@ fn the_page_of_the_settings_is_the_catalogue() {
 
 #[test]
 fn the_page_of_the_events_is_the_table() {
-    let one_line =
-        |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    // A comment links to another kind as rustdoc does, `[…](Event::Wakeup)`, the page to that kind's heading.
+    let linked = |text: String, kind: &Kind| {
+        let heading = format!("](#{}-{})", kind.name, kind.letter).to_lowercase();
+        text.replace(&format!("](Event::{})", kind.name), &heading)
+    };
+    let one_line = |text: &str| {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        Event::KINDS.iter().fold(line, linked)
+    };
     let mut wanted = String::new();
     for (title, hears) in [
         ("What figures are made of", Hears::Figures),
