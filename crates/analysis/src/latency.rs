@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 /// Buckets of one power of two, as a power of two.
 const BITS: u32 = 7;
-/// So many buckets: room is made for as many, and they are passed over together.
+/// Number of buckets for which room is made at once, and which are passed over together.
 const ROOM: usize = 1 << BITS;
 
 /// Steps of a distribution, without those of its upper tail.
@@ -345,7 +345,7 @@ impl Histogram {
         }
     }
 
-    /// The same, where there is no room yet.
+    /// Makes room for `bucket` and returns its place, where there is no room yet.
     fn make_room(&mut self, bucket: usize) -> usize {
         let from = bucket / ROOM * ROOM;
         if self.counts.is_empty() {

@@ -135,7 +135,7 @@ pub(crate) struct Place {
     /// Number of OPPs of the domain that are at or below the frequency.
     pub(crate) opps: usize,
     pub(crate) capacity: u64,
-    /// What it takes there, in µW; 0: unknown.
+    /// Power of the CPU at that frequency, in µW; 0: unknown.
     pub(crate) power_uw: u64,
     /// The CPU's speed at its highest frequency, on the scale of [`ONE`].
     pub(crate) highest: u64,

@@ -1,4 +1,4 @@
-//! Where measurements are made: by threads of this process, or by other processes that are given documents.
+//! Executors of measurements: threads of this process, or other processes that are given documents.
 //!
 //! ```text
 //! {"risetime":"measure","schema":1,"experiment":{…},"figures":["frame.missed"]}                   a line to a worker
@@ -26,9 +26,9 @@ const SCHEMA: u64 = 1;
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Its value; `None`: the run has none.
+    /// Value of the figure; `None`: the run has none.
     pub value: Option<f64>,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: Unit,
     /// Whether the value is a lower bound.
     pub at_least: bool,

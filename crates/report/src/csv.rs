@@ -218,7 +218,7 @@ fn quoted(field: &str) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
 }
 
-/// What stands in a field: text that there is, or that is made there.
+/// Text of a field, which there is already or is made where it is written.
 enum Text<'a> {
     Known(&'a str),
     Made(fmt::Arguments<'a>),
@@ -268,7 +268,7 @@ struct Rows<'a> {
     out: &'a mut dyn Write,
     /// The row at hand, which begins with the columns that say which run it is.
     line: Line,
-    /// So much of it is those columns, and so much these and the task.
+    /// Bytes of the line that are the run's columns (`of`), and those with the task's (`head`).
     of: usize,
     head: usize,
     /// The first error: the rows after it are not written.

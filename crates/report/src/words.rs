@@ -18,7 +18,7 @@ pub(crate) struct Round3(pub(crate) f64);
 
 impl fmt::Display for Round3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// So many digits tell any two numbers apart, so that no shorter text means the same one.
+        /// Least number whose digits an `f64` no longer holds all: above, no shorter text is exact.
         const EXACT: f64 = 1e15;
         let thousandths = (self.0 * 1000.0).round();
         if thousandths.is_nan() || thousandths.abs() >= EXACT {

@@ -1,4 +1,4 @@
-//! Who is who in a trace that tells of threads by the kernel's numbers.
+//! The threads of a trace that tells of them by the kernel's numbers: who is who.
 
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::Name;
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 pub struct Thread {
     /// The kernel's number of it. Another thread may have it later.
     pub pid: i32,
-    /// Its name when it was first seen.
+    /// Name of the thread when it was first seen.
     pub comm: Name,
     /// Time at which it was first seen.
     pub since: Instant,
-    /// Its part in what was recorded.
+    /// Part of the thread in what was recorded.
     pub role: Role,
 }
 

@@ -115,7 +115,7 @@ impl Amount {
 /// The draws of an entity: how many there were, by [`Kind`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
-    /// What its draws begin with.
+    /// Beginning of the task's draws.
     drawer: u64,
     n: [u32; KINDS],
 }

@@ -107,7 +107,7 @@ pub struct Machine {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) domains: Vec<FreqDomain>,
     pub(crate) tasks: Vec<Task>,
-    /// How many of them have each name.
+    /// Number of tasks of each name.
     pub(crate) names: BTreeMap<Name, u64>,
     pub(crate) decay: &'static Decay,
     /// Decay that comes later, if it is to change.
