@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 test verify spread scip highs evidence-guarantees bench lint golden doc book fmt clean
+.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -21,6 +21,20 @@ vm: ## what --backend vm needs: the agent for the guest, a stock kernel, QEMU (a
 
 kernel-hz1000: ## build an arm64 kernel with HZ=1000 for `--kernel hz1000` (15 minutes of CPU time; VERSION=6.12 for another)
 	@scripts/kernel-hz1000.sh $(VERSION)
+
+check: ## does it compile, and do the walls hold? (seconds)
+	@$(CARGO) check --locked --workspace --all-targets
+	@$(CARGO) test --locked --quiet -p risetime-walls
+
+# Not of it: lab's studies, what the command prints, boots of real kernels.
+quick: check ## tests of every crate but lab's studies and the command's pages; the corpus of 1086 experiments
+	@$(CARGO) test --locked --quiet --workspace --exclude risetime --exclude risetime-lab --exclude risetime-vm
+	@$(CARGO) test --locked --quiet -p risetime-vm --lib
+	@$(CARGO) test --locked --quiet -p risetime-lab --test lab -- corpus guests short_ways recorded
+
+wasm: ## does what a browser needs compile for it? (needs the Rust target wasm32-unknown-unknown)
+	@command -v rustup >/dev/null && rustup target add wasm32-unknown-unknown || true
+	@$(CARGO) check --locked --target wasm32-unknown-unknown -p risetime-lab -p risetime-report
 
 test: ## every test; the last line is `N passed, N failed`
 	@scripts/test.sh

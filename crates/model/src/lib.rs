@@ -12,6 +12,7 @@ pub mod experiment;
 mod input;
 pub mod library;
 pub mod needs;
+#[cfg(unix)]
 pub mod output;
 pub mod platform;
 pub mod policy;

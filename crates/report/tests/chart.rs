@@ -1,8 +1,8 @@
 //! Pictures: whatever is in them, SVG is well formed and PNG can be read, and all of it is there.
 
-mod common;
+use crate::common;
 
-use common::{DEFAULT, Kind, rampup};
+use crate::common::{DEFAULT, Kind, rampup};
 use risetime_analysis::Distributions;
 use risetime_analysis::verify::{Curve, Equivalence, Stretch};
 use risetime_analysis::{Kind as Figure, Reading};

@@ -1,8 +1,8 @@
 //! JSON and CSV as their document promises them.
 
-mod common;
+use crate::common;
 
-use common::{DEFAULT, Kind, printed, rampup};
+use crate::common::{DEFAULT, Kind, printed, rampup};
 use risetime_analysis::Migration;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_report::chart::{Shape, Theme};

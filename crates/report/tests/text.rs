@@ -1,11 +1,11 @@
 //! What people see, as snapshots; no line is wider than the terminal; nothing panics, whatever
 //! the figures are.
 
-mod common;
+use crate::common;
 #[path = "../../../tests/draws.rs"]
 mod draws;
 
-use common::{DEFAULT, FAST, Kind, demo_parts, printed, rampup};
+use crate::common::{DEFAULT, FAST, Kind, demo_parts, printed, rampup};
 use proptest::prelude::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;

@@ -32,7 +32,7 @@ fn other_processes_measure_the_same() {
         command
     });
     let workers = workers.expect("they start");
-    let metrics = ["rampup.debt", "energy", "rampup.response_p99", "migrations"].map(Metric::new);
+    let metrics = ["rampup.debt", "energy", "rampup.activation_p99", "migrations"].map(Metric::new);
     let grid = Grid { phases: 3, start_utils: vec![0, 700] };
     let here = measure_from(&Simulator, &experiments(), &grid, &metrics, |_| ()).unwrap();
     let mut done = 0;
@@ -59,7 +59,7 @@ fn what_is_printed_as_a_document_is_what_would_run() {
         "--policy",
         "linux-7.2",
         "--vary",
-        "rampup.run=3000",
+        "rampup.phases.busy.run=3000",
         "--seconds",
         "0.5",
         "--seed",

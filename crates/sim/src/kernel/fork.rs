@@ -26,14 +26,12 @@ use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_trace::Name;
 
-/// A task that is not created yet, with the number that it will have, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
-pub(crate) fn new_task(m: &mut Machine, comm: Name, role: Role) -> (TaskId, Task) {
+/// The `nth` task of its name, which is not created yet, with the number that it will have, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
+pub(crate) fn new_task(m: &Machine, comm: Name, nth: u64, role: Role) -> (TaskId, Task) {
     let load = LoadWeight::of_nice(0);
     let weight = load.weight();
     let id = TaskId(m.tasks.len() as u32);
-    let of_this_name = m.names.entry(comm).or_insert(0);
-    let drawn = Drawn::of_task(m.costs.seed, &comm, *of_this_name);
-    *of_this_name += 1;
+    let drawn = Drawn::of_task(m.costs.seed, &comm, nth);
     let mut t = Task {
         comm,
         role,

@@ -143,7 +143,8 @@ impl Current<'_, '_> {
     /// new task the system's default.
     pub(crate) fn copy_process(&mut self, comm: Name) -> TaskId {
         let m = &mut self.k.m;
-        let (child, mut t) = new_task(m, comm, Role::User);
+        let nth = m.names.next(comm);
+        let (child, mut t) = new_task(m, comm, nth, Role::User);
         let p = m.task(self.task);
         let nice = p.nice;
         t.set_allowed(&m.cpus, p.allowed);

@@ -13,6 +13,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::Name;
 use risetime_model::workload::Policy;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -48,7 +49,9 @@ impl Creating {
         let turns = creator.turns.iter();
         let before = start.0.saturating_sub(creator.before.0);
         let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let (task, mut t) = new_task(&mut k.m, "creator".into(), Role::Creator);
+        let comm = Name::of("creator");
+        let nth = k.m.names.next(comm);
+        let (task, mut t) = new_task(&k.m, comm, nth, Role::Creator);
         k.m.creator = Some(task);
         t.set_allowed(&k.m.cpus, [creator.cpu].into_iter().collect());
         (t.cpu, t.avg) = (creator.cpu, SchedAvg::default());

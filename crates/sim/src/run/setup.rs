@@ -26,7 +26,7 @@ use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::state::before::RtTracking;
 use crate::state::class::{Classes, Sched, check_clamps};
-use crate::state::costs::Drawn;
+use crate::state::costs::{Drawn, Names};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Effects;
@@ -72,7 +72,6 @@ use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Name, Platform};
 use risetime_trace::{BackendKind, Clock, Header, Origin, Run, RunError, Signal, TraceSink};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The signals that a simulation records.
@@ -342,7 +341,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         cpus,
         domains,
         tasks: Vec::new(),
-        names: BTreeMap::new(),
+        names: Names::default(),
         decay: series::decay(e.policy.kernel, &e.settings),
         decay_later: None,
         root: RootDomain {
@@ -528,7 +527,9 @@ fn add_tasks(
         let program = Program::of_instance(Arc::clone(specs), i, like);
         like = program.like();
         let k = &mut simulation.k;
-        let (task, t) = new_task(&mut k.m, spec.comm.as_str().into(), Role::User);
+        let comm = Name::new(&spec.comm);
+        let nth = k.m.names.next(comm);
+        let (task, t) = new_task(&k.m, comm, nth, Role::User);
         let cpu = t.cpu;
         k.m.tasks.push(t);
         simulation.user.follows(task, program);
@@ -542,7 +543,9 @@ fn add_tasks(
 fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Span) {
     let Some(task) = simulation.user.power_hal.as_ref().map(|service| service.task) else { return };
     let k = &mut simulation.k;
-    let (id, t) = new_task(&mut k.m, "power-hal".into(), Role::User);
+    let comm = Name::of("power-hal");
+    let nth = k.m.names.next(comm);
+    let (id, t) = new_task(&k.m, comm, nth, Role::User);
     debug_assert_eq!(id, task);
     let cpu = t.cpu;
     k.m.tasks.push(t);
@@ -574,7 +577,10 @@ fn add_kthreads(m: &mut Machine, works: Works) {
         if works.on_worker() {
             for &cpu in &cpus {
                 let name = format!("kworker/{}:0", cpu.0);
-                let (task, t) = kthread(m, domain, name, cpu, std::iter::once(cpu).collect());
+                let name = Name::new(&name);
+                let nth = m.names.next(name);
+                let only = std::iter::once(cpu).collect();
+                let (task, t) = kthread(m, domain, (name, nth), cpu, only);
                 m.tasks.push(t);
                 m.domains[domain].workers.push(task);
             }
@@ -588,7 +594,9 @@ fn add_kthreads(m: &mut Machine, works: Works) {
             let bound = matches!(works, Works::Fifo { .. }) || m.rev < KernelRev::new(7, 0);
             let own = || cpus.iter().copied().collect();
             let allowed = if bound { own() } else { CpuSet::first(m.cpus.len()) };
-            let (task, t) = kthread(m, domain, name, cpus[0], allowed);
+            let name = Name::new(&name);
+            let nth = m.names.next(name);
+            let (task, t) = kthread(m, domain, (name, nth), cpus[0], allowed);
             m.tasks.push(Task { sched, ..t });
             m.domains[domain].kthread = Some(task);
         }
@@ -596,13 +604,13 @@ fn add_kthreads(m: &mut Machine, works: Works) {
 }
 
 fn kthread(
-    m: &mut Machine,
+    m: &Machine,
     domain: usize,
-    name: String,
+    (name, nth): (Name, u64),
     cpu: CpuId,
     allowed: CpuSet,
 ) -> (TaskId, Task) {
-    let (task, mut t) = new_task(m, Name::new(&name), Role::Sugov(domain));
+    let (task, mut t) = new_task(m, name, nth, Role::Sugov(domain));
     t.set_allowed(&m.cpus, allowed);
     (task, Task { cpu, ..t })
 }

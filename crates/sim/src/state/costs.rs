@@ -3,7 +3,9 @@
 use crate::state::draw::{draw_by, drawer, entity};
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span};
+use risetime_model::Name;
 use risetime_model::platform::MAX_THREADS;
+use std::collections::BTreeMap;
 
 /// The costs of a run.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +120,19 @@ pub(crate) struct Drawn {
     /// State with which the entity's draws begin.
     drawer: u64,
     n: [u32; KINDS],
+}
+
+/// Numbers of the tasks of each name: what a task draws goes by its name and its number among those.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(BTreeMap<Name, u64>);
+
+impl Names {
+    /// Returns the number of the next task of this name, from 0.
+    pub(crate) fn next(&mut self, name: Name) -> u64 {
+        let nth = self.0.entry(name).or_insert(0);
+        *nth += 1;
+        *nth - 1
+    }
 }
 
 impl Drawn {

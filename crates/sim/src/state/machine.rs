@@ -16,7 +16,7 @@ use crate::state::cache::SchedCache;
 use crate::state::class::Stopper;
 use crate::state::class::{Class, ClassTimer, Classes, Sched};
 use crate::state::class::{DlFrequency, DlRules};
-use crate::state::costs::{Costs, Drawn};
+use crate::state::costs::{Costs, Drawn, Names};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Timer;
@@ -64,7 +64,6 @@ use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
 use risetime_trace::{Event, Name, PressureClass};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
@@ -108,7 +107,7 @@ pub struct Machine {
     pub(crate) domains: Vec<FreqDomain>,
     pub(crate) tasks: Vec<Task>,
     /// Number of tasks by name.
-    pub(crate) names: BTreeMap<Name, u64>,
+    pub(crate) names: Names,
     pub(crate) decay: &'static Decay,
     /// Decay that comes later, if it is to change.
     pub(crate) decay_later: Option<&'static Decay>,

@@ -108,7 +108,8 @@ impl Kernel<'_> {
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             let comm = Name::new(&format!("migration/{}", cpu.0));
-            let (task, mut t) = new_task(&mut self.m, comm, Role::Stopper);
+            let nth = self.m.names.next(comm);
+            let (task, mut t) = new_task(&self.m, comm, nth, Role::Stopper);
             t.set_allowed(&self.m.cpus, [cpu].into_iter().collect());
             (t.cpu, t.sched.stop) = (cpu, true);
             self.m.tasks.push(t);

@@ -11,7 +11,7 @@ use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_model::workload::{Event as Does, Policy};
-use risetime_trace::{Event, SwitchOut, Why};
+use risetime_trace::{Event, Name, SwitchOut, Why};
 
 impl Follower<'_, '_> {
     /// The task here; it joins the machine, asleep on `cpu`, where it was not seen before.
@@ -30,7 +30,9 @@ impl Follower<'_, '_> {
             }
             // Nothing but the name is known of it.
             None => {
-                let (task, mut t) = new_task(m, name.into(), Role::Creator);
+                let comm = Name::new(name);
+                let nth = m.names.next(comm);
+                let (task, mut t) = new_task(m, comm, nth, Role::Creator);
                 match own_cpu(name) {
                     Some(own) => t.set_allowed(&m.cpus, [own].into_iter().collect()),
                     None if self.creator == Some(there) => {}

@@ -8,6 +8,7 @@
 mod callers;
 mod rooms;
 mod sim;
+mod sizes;
 mod sources;
 mod spdx;
 mod words;
@@ -65,6 +66,11 @@ fn what_is_checked_against_c_is_what_runs() {
 #[test]
 fn the_simulator_is_in_rooms() {
     assert_eq!(sim::complaints(&root().join("crates")), [""; 0]);
+}
+
+#[test]
+fn files_and_functions_have_an_end() {
+    assert_eq!(sizes::complaints(&root().join("crates"), sizes::YET), [""; 0]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job`.
 const WALLS: &[(&str, &[&str], Outside)] = &[
+    ("risetime-walls", &[], Outside::No),
     ("risetime-kernel", &[], Outside::No),
     ("risetime-job", &["kernel"], Outside::No),
     ("risetime-model", &["kernel", "job"], Outside::Yes),

@@ -1,0 +1,8 @@
+//! The tests of this crate from outside, in one binary.
+
+mod chart;
+mod common;
+mod data;
+mod study;
+mod text;
+mod verify;

@@ -1,0 +1,129 @@
+//! How long files and functions are: nobody wants to live in one that has no end.
+
+use std::path::Path;
+
+/// Most lines of a file.
+pub(crate) const FILE: usize = 800;
+/// Most lines of a function, from its head to its closing brace.
+pub(crate) const FUNCTION: usize = 100;
+
+/// What is longer yet, by its lines: a number here only ever falls.
+pub(crate) const YET: &[(&str, usize)] = &[
+    ("analysis/src/analyzer.rs", 847),
+    ("analysis/src/analyzer.rs: event", 101),
+    ("analysis/src/machine.rs", 828),
+    (
+        "cli/tests/cli/bad_input.rs: numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place",
+        107,
+    ),
+    ("host/src/doctor/frequency.rs: governor", 132),
+    ("job/src/job.rs: to_text", 104),
+    ("lab/src/verify/cases.rs: fixed", 148),
+    ("sim/src/run/follow/signals.rs: signal", 151),
+    ("sim/src/run/setup.rs: simulation_with", 101),
+    ("sim/src/run/setup.rs: machine", 187),
+    ("sim/src/state/machine.rs", 858),
+    ("trace/src/recording/tests.rs: everything", 219),
+    ("vm/src/collect.rs", 893),
+    ("vm/src/tests/decisions.rs: answer", 120),
+    (
+        "vm/src/tests/decisions.rs: a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for",
+        108,
+    ),
+    ("vm/src/tests.rs", 819),
+];
+/// Complains of files and functions under `crates` that are too long and not in `yet`, and of what in `yet` has become shorter.
+pub(crate) fn complaints(crates: &Path, yet: &[(&str, usize)]) -> Vec<String> {
+    let mut found = Vec::new();
+    let rust = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "rs");
+    for path in crate::sources::files(crates).into_iter().filter(rust) {
+        let text = std::fs::read_to_string(&path).expect("a file that was just listed");
+        let name = path.strip_prefix(crates).expect("inside").display().to_string();
+        found.extend(too_long(&name, &text));
+    }
+    judged(&found, yet)
+}
+
+fn judged(found: &[(String, usize)], yet: &[(&str, usize)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (name, lines) in found {
+        match yet.iter().find(|(known, _)| known == name) {
+            Some((_, most)) if lines <= most => {}
+            _ => complaints.push(format!("{name}: {lines} lines")),
+        }
+    }
+    for (name, most) in yet {
+        match found.iter().find(|(known, _)| known == name) {
+            Some((_, lines)) if lines == most => {}
+            Some((_, lines)) if lines > most => {}
+            Some((_, lines)) => complaints.push(format!("{name}: {lines} lines, no longer {most}")),
+            None => complaints.push(format!("{name}: no longer too long")),
+        }
+    }
+    complaints
+}
+
+/// Returns what is too long in a file, by its name, a function's behind it.
+fn too_long(name: &str, text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    if lines.len() > FILE {
+        found.push((name.to_string(), lines.len()));
+    }
+    for (i, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let indent = &line[..line.len() - code.len()];
+        let Some(function) = function(code).filter(|_| !code.ends_with('}')) else { continue };
+        let end = format!("{indent}}}");
+        let rest = lines[i..].iter();
+        let Some(last) = rest.clone().position(|l| **l == end || l.trim_end().ends_with(';'))
+        else {
+            continue;
+        };
+        // A head without a body ends in a semicolon, which a body's first line may do, too.
+        let last = match lines[i + last] == end {
+            true => last,
+            false => match rest.clone().position(|l| **l == end) {
+                Some(last) => last,
+                None => continue,
+            },
+        };
+        if last + 1 > FUNCTION && !code.trim_end().ends_with(';') {
+            found.push((format!("{name}: {function}"), last + 1));
+        }
+    }
+    found
+}
+
+/// Returns the name of the function whose head begins in this line.
+fn function(code: &str) -> Option<&str> {
+    let mut rest = code;
+    for word in ["pub(crate) ", "pub(super) ", "pub ", "const ", "unsafe ", "async "] {
+        rest = rest.strip_prefix(word).unwrap_or(rest);
+    }
+    let name = rest.strip_prefix("fn ")?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_file_and_a_long_function_are_told() {
+        let body = |lines: usize| format!("pub fn long() {{\n{}}}\n", "    x();\n".repeat(lines));
+        assert_eq!(too_long("a.rs", &body(98)), []);
+        assert_eq!(too_long("a.rs", &body(99)), [("a.rs: long".to_string(), 101)]);
+        assert_eq!(too_long("a.rs", &"// x\n".repeat(800)), []);
+        assert_eq!(too_long("a.rs", &"// x\n".repeat(801)), [("a.rs".to_string(), 801)]);
+    }
+
+    #[test]
+    fn what_is_long_yet_may_only_become_shorter() {
+        let found = |n| [("a.rs".to_string(), n)];
+        assert_eq!(judged(&found(900), &[("a.rs", 900)]), [""; 0]);
+        assert_eq!(judged(&found(901), &[("a.rs", 900)]), ["a.rs: 901 lines"]);
+        assert_eq!(judged(&found(890), &[("a.rs", 900)]), ["a.rs: 890 lines, no longer 900"]);
+        assert_eq!(judged(&[], &[("a.rs", 900)]), ["a.rs: no longer too long"]);
+    }
+}
