@@ -41,7 +41,9 @@ fn read(text: &str, sink: &mut dyn TraceSink) {
             )
         })
         .collect();
-    let text = format!("schema = 1\nname = \"seen\"\nabout = \"\"\nhz = 250\n{domains}");
+    let text = format!(
+        "schema = 1\nname = \"seen\"\nabout = \"\"\nhz = 250\n[sources]\ncapacity = \"seen\"\nopp = \"seen\"\n{domains}"
+    );
     sink.header(&Header {
         run: Run {
             backend: BackendKind::File,

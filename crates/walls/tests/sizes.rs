@@ -22,7 +22,7 @@ pub(crate) const YET: &[(&str, usize)] = &[
     ("sim/src/run/follow/signals.rs: signal", 151),
     ("sim/src/run/setup.rs: simulation_with", 101),
     ("sim/src/run/setup.rs: machine", 187),
-    ("sim/src/state/machine.rs", 858),
+    ("sim/src/state/machine.rs", 857),
     ("trace/src/recording/tests.rs: everything", 219),
     ("vm/src/collect.rs", 893),
     ("vm/src/tests/decisions.rs: answer", 120),
