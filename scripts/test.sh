@@ -60,6 +60,16 @@ else
     missing+=("make lint: needs rustfmt and clippy (rustup component add rustfmt clippy, or sudo apt-get install rustfmt rust-clippy)")
 fi
 
+# --- What a browser needs ------------------------------------------------------------------------
+wasm=failed
+if rustup target list --installed 2>/dev/null | grep -q wasm32-unknown-unknown ||
+    rustup target add wasm32-unknown-unknown 2>/dev/null; then
+    make wasm && wasm=passed
+else
+    wasm=missing
+    missing+=("make wasm: needs the Rust target wasm32-unknown-unknown (rustup target add wasm32-unknown-unknown)")
+fi
+
 # --- Every test of every crate, doc tests too --------------------------------------------------
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
@@ -74,10 +84,12 @@ read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 + $8 } END { p
 # It did not build, or a test binary died before it could count.
 [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
 
-case $lint in
-passed) passed=$((passed + 1)) ;;
-failed) failed=$((failed + 1)) ;;
-esac
+for outcome in "$lint" "$wasm"; do
+    case $outcome in
+    passed) passed=$((passed + 1)) ;;
+    failed) failed=$((failed + 1)) ;;
+    esac
+done
 
 # --- SCIP and HiGHS ------------------------------------------------------------------------------
 # SCIP's optima are recorded, and judged above; it is asked anew by `make scip` alone. The same for HiGHS.
