@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_document_gives_the_figures_of_a_run_here() {
         let metrics =
-            ["rampup.debt", "energy", "rampup.activation_p99", "switches"].map(Metric::new);
+            ["rampup.debt", "energy", "rampup.activation_p99", "wakeups"].map(Metric::new);
         let e = experiment(0.3);
         let here = Threads(&Simulator).figures(1, &|_| e.clone(), &metrics, &mut |_| ()).unwrap();
         let line = answer(&Simulator, &question(&e, &metrics).unwrap(), "line 1");
