@@ -12,6 +12,8 @@
 //! A trace that lost events is taken as it comes: a task that runs without having been woken
 //! is woken there, an event of an unknown CPU is counted and left out, time never goes back.
 
+mod finish;
+
 use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
 use crate::latency::{Groups, group_name};
@@ -249,12 +251,7 @@ impl<'a> Run<'a> {
                     t.stolen(key, span.0, speed);
                 }
             }
-            Event::Due { task, ago } => {
-                let due = self.now.saturating_sub(ago.0);
-                if let Some(index) = self.ids.get(task) {
-                    self.tasks[index].due = Some(due);
-                }
-            }
+            Event::Due { task, ago } => self.due(task, ago),
             Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
                 self.task_new(task, &comm, user, cpu, max_speed);
             }
@@ -324,6 +321,13 @@ impl<'a> Run<'a> {
                 self.loses_in(d, state);
             }
             _ => {}
+        }
+    }
+
+    /// Notes when the next wakeup of a task was due, `ago` before now.
+    fn due(&mut self, task: TaskId, ago: Span) {
+        if let Some(index) = self.ids.get(task) {
+            self.tasks[index].due = Some(self.now.saturating_sub(ago.0));
         }
     }
 
@@ -631,185 +635,6 @@ impl<'a> Run<'a> {
             self.jobs.spent(id, task.energy, task.longer());
         }
     }
-
-    fn finish(mut self) -> (RunResult, Option<Timeline>) {
-        let end = self.now;
-        for index in 0..self.tasks.len() {
-            self.account(index);
-            let t = &self.tasks[index];
-            self.jobs.spent(t.id, t.energy, t.longer());
-            if t.first_ran.is_none() {
-                self.jobs.waits(t.id, t.created);
-            }
-        }
-        self.jobs.cut_off(end);
-        self.tell_missed();
-        let (cpus, energy_mj, machine_notes) =
-            self.machine.finish(&self.header.machine.platform, end);
-        let mut notes = self.header.run.lost.clone();
-        if self.header.machine.whence == Whence::Seen {
-            notes.push(SEEN.into());
-        }
-        notes.extend(machine_notes);
-        if self.unknown_cpus > 0 {
-            notes.push(format!(
-                "{} events left out: they name a CPU that {} does not have",
-                self.unknown_cpus, self.header.machine.platform.name
-            ));
-        }
-        notes.extend(self.quotas.iter().filter_map(used_up));
-        notes.extend(self.thermal.too_hot());
-        notes.extend(left_out(&self.header));
-        for t in &mut self.tasks {
-            t.finish(end, &self.levels);
-        }
-        (0..self.tasks.len()).for_each(|index| self.tell(index));
-        let lead = self.leading();
-        let names: HashMap<TaskId, &str> =
-            self.tasks.iter().map(|t| (t.id, t.comm.as_str())).collect();
-        let work: u128 = self.tasks.iter().map(|t| t.whole.work(&self.machine)).sum();
-        let gone = self.tasks.iter().filter_map(|t| t.gone);
-        let exited = (gone.clone().count() as u64, self.tasks.len() as u64);
-        let first = self.tasks.iter().map(|t| t.created).min();
-        let last = gone.max().filter(|_| exited.0 == exited.1);
-        let makespan_ms = last.zip(first).map(|(last, first)| ms(last - first));
-        let pieces = match self.activations.take() {
-            Some((_, activations)) => activations,
-            None => self.jobs.listed(),
-        };
-        let pieces = pieces.into_iter().map(|(which, ns)| (which, ms(ns))).collect();
-        let comm = |id| names.get(&id).map(|name: &&str| name.to_string());
-        let responses = self.jobs.distributions(comm);
-        let jobs = self.jobs.finish(end, comm);
-        let told = self.header.run.signals.iter().any(|s| s.name == "dl_throttled");
-        let mut timeline = None;
-        let mut tasks = Vec::with_capacity(self.tasks.len());
-        for (index, mut t) in self.tasks.into_iter().enumerate() {
-            if let Some(ns) = t.awake_for(end).filter(|ns| end - ns >= self.from) {
-                self.latency.cut_off(t.group, ns);
-            }
-            let (result, curves) =
-                task_result(&mut t, (end, told), &self.levels, &self.machine, &mut notes);
-            timeline = timeline.or(curves.filter(|_| index == lead));
-            tasks.push(result);
-        }
-        if let Some(timeline) = &mut timeline {
-            timeline.latency = self.latency.distributions();
-            timeline.jobs = responses;
-        }
-        let (latency, waits) = self.latency.finish();
-        let (heat, cooling) = self.thermal.finish(end);
-        let mut result = RunResult {
-            policy: self.asked.policy,
-            backend: self.header.run.backend,
-            platform: self.header.machine.platform.name.clone(),
-            workload: self.asked.workload,
-            kernel_release: self.header.run.kernel_release,
-            seed: self.asked.seed,
-            phase: self.asked.phase,
-            settings: self.header.machine.settings,
-            end_ms: ms(end),
-            tasks,
-            lead,
-            cpus,
-            latency,
-            waits,
-            wakes: Wakes::default(),
-            work_ms: work as f64 / ONE as f64 / 1e6,
-            exited,
-            makespan_ms,
-            jobs,
-            quotas: self.quotas,
-            heat,
-            cooling,
-            pieces,
-            energy_mj,
-            notes,
-            cautions: Vec::new(),
-        };
-        let (tasks, cpus) = (result.a_second(self.wakes.0), result.a_second(self.wakes.1));
-        result.wakes = Wakes { tasks, cpus, timer_interrupts: None };
-        (result, timeline)
-    }
-}
-
-/// Curves of at most so many tasks are kept until it is known which of them leads.
-const DRAWN: usize = 64;
-
-/// The length of the start that is left out.
-fn skipped(header: &Header) -> Span {
-    let ms = header.machine.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
-    Span(ms.unwrap_or(0).saturating_mul(1_000_000))
-}
-
-/// The note for the reader that figures leave out the start; `None`: they do not.
-fn left_out(header: &Header) -> Option<String> {
-    let Span(ns) = skipped(header);
-    (ns > 0).then(|| {
-        format!(
-            "jobs, activations and wakeups of the first {} ms are not counted; bursts, energy and all else are of the whole \
-             run",
-            ns / 1_000_000
-        )
-    })
-}
-
-fn task_result(
-    t: &mut Task,
-    (end, told): (u64, bool),
-    levels: &Levels,
-    machine: &Machine,
-    notes: &mut Vec<String>,
-) -> (TaskResult, Option<Timeline>) {
-    let policies = std::mem::take(&mut t.policies);
-    let reservation = t.reservation(end, told);
-    notes.extend(reservation.as_ref().and_then(|r| behind(&t.comm, r)));
-    let looked_for = t.watch.take().and_then(|watch| watch.finish(end));
-    let whole = t.whole.result(machine);
-    let figures = t.reported();
-    let mut result =
-        TaskResult { policies, reservation, looked_for, whole, ..figures.result(levels, machine) };
-    let timeline = figures.timeline(machine, end);
-    result.task = t.id;
-    result.comm = std::mem::take(&mut t.comm);
-    result.bursts = t.bursts;
-    (result, timeline)
-}
-
-/// The note for the reader on a deadline task that does not keep its reservation; `None`: it keeps
-/// it.
-fn behind(comm: &str, r: &Reservation) -> Option<String> {
-    // Also one that wakes some µs before its next period is throttled until then, with all its runtime left.
-    const NOTICED_MS: f64 = 0.1;
-    let noticed = r.throttled.filter(|t| t.longest_ms >= NOTICED_MS);
-    let throttled = noticed.map(|Throttled { n, ms, longest_ms, .. }| {
-        let times = if n == 1 { "once".into() } else { format!("{n} times") };
-        format!(
-            "it was throttled {times}, and waited {ms:.1} ms for the next period's runtime, at most {longest_ms:.1} ms \
-             at a time"
-        )
-    });
-    let late = r.unfinished_ms.filter(|_| r.due > 0).map(|ms| {
-        let due = r.due;
-        let periods = if due == 1 { "period" } else { "periods" };
-        format!(
-            "at the run's end its activation is unfinished after {ms:.1} ms, in which {due} further \
-             {periods} began"
-        )
-    });
-    let all: Vec<String> = throttled.into_iter().chain(late).collect();
-    (!all.is_empty()).then(|| format!("{comm}: {}", all.join("; ")))
-}
-
-/// The note for the reader on a group whose quota was used up; `None`: it never was.
-fn used_up(q: &Quota) -> Option<String> {
-    let longest = q.longest_ms.map(|ms| format!(", at most {ms:.1} ms at a time"));
-    (q.throttled > 0).then(|| {
-        format!(
-            "{}: its quota was used up in {} of {} periods, and its CPUs waited {:.1} ms in all for the next one's{}",
-            q.group, q.throttled, q.periods, q.throttled_ms, longest.unwrap_or_default()
-        )
-    })
 }
 
 /// Task ids to indices of the workload's tasks: a table for small ids, a tree for the rest
@@ -844,4 +669,13 @@ impl Ids {
         }
         self.table[id.index()] = index;
     }
+}
+
+/// Curves of at most so many tasks are kept until it is known which of them leads.
+const DRAWN: usize = 64;
+
+/// The length of the start that is left out.
+fn skipped(header: &Header) -> Span {
+    let ms = header.machine.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
+    Span(ms.unwrap_or(0).saturating_mul(1_000_000))
 }
