@@ -36,7 +36,7 @@ pub(crate) const UNIT: u64 = ONE / SCHED_CAPACITY_SCALE;
 pub const LOST_STATES: [(&str, &str); LOST] = [
     ("waiting_for_cpu", "runnable, but another task had the CPU"),
     ("throttled", "runnable, but its reservation was used up until the next period"),
-    ("idle_exit", "idle exit | the CPU is leaving an idle state"),
+    ("idle_exit", "runnable, and its CPU was idle: on its way out of an idle state"),
     ("little_cpu", "on a smaller CPU, and not (yet) marked as too big for it"),
     ("waiting_for_misfit", "marked misfit, and not yet moved to a bigger CPU"),
     ("lowest_opp", "at the lowest frequency, because the governor asked for no more"),
@@ -52,7 +52,7 @@ pub const LOST_STATES: [(&str, &str); LOST] = [
         "at the frequency last asked for before the CPU was idle, a tick or longer: the governor had not looked since",
     ),
     ("rate_limited", "the governor wanted more and was inside its rate limit"),
-    ("transition", "transition and kthread | the hardware, and the sugov kthread, take their time"),
+    ("transition", "a higher frequency was asked for and the hardware had not changed yet"),
     ("uclamp_max", "held by uclamp_max, or more than that ever allows"),
     ("fixed_governor", "the choice of a governor that never looks"),
     ("user_capped", "the governor wanted more, and user space's scaling_max_freq allowed no more"),
