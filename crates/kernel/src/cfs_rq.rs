@@ -7,18 +7,18 @@
 //!
 //! What only one of the two knows (delayed dequeue, slices of tasks, lag) does nothing in the other.
 
-use crate::KernelRev;
 use crate::cfs;
 use crate::eevdf::{
     self, BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight,
     Place, Wakeup,
 };
 use crate::units::Weight;
+use crate::{KernelRev, features};
 use alloc::vec::Vec;
 
 /// Whether this kernel's fair class is CFS.
 pub fn is_cfs(rev: KernelRev) -> bool {
-    rev < KernelRev::V6_6
+    !rev.has(features::EEVDF)
 }
 
 /// The lengths of time that either form depends on.

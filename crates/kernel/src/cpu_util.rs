@@ -14,8 +14,8 @@
 //!
 //! Source: kernel/sched/fair.c, kernel/sched/sched.h.
 
-use crate::KernelRev;
 use crate::units::{Capacity, CpuId, Util};
+use crate::{KernelRev, features};
 
 /// The fair-class signals of one runqueue that [`cpu_util`] reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -289,7 +289,7 @@ pub fn capacity_of(
     hw_load_avg: u64,
     cpufreq_pressure: u64,
 ) -> Capacity {
-    let since_6_10 = rev >= KernelRev::new(6, 10);
+    let since_6_10 = rev.has(features::GET_ACTUAL_CPU_CAPACITY);
     let (max, pressure) = if since_6_10 {
         (get_actual_cpu_capacity(capacity, hw_load_avg, cpufreq_pressure).0, 0)
     } else {

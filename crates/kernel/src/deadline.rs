@@ -21,9 +21,9 @@
 //!
 //! Source: kernel/sched/deadline.c; the deferred server of the fair class: [`crate::dl_server`].
 
-use crate::KernelRev;
 use crate::rt::RtBandwidth;
 use crate::units::{Capacity, GroupId, Instant, Span, TaskId};
+use crate::{KernelRev, features};
 use alloc::vec::Vec;
 
 /// `BW_SHIFT`: a bandwidth of 1.
@@ -353,7 +353,7 @@ impl DlRq {
     /// Up to 6.4 what may not be reserved, 5 % of a CPU, was charged to who reclaims: a task of 30 %
     /// alone on its CPU got 86 % of it, since 6.5 it gets 95 %. Rounding: down, twice.
     pub fn grub_reclaim(&self, rev: KernelRev, delta: u64, bw: u64) -> u64 {
-        if rev >= KernelRev::V6_5 {
+        if rev.has(features::GRUB_RECLAIM) {
             self.grub_reclaim_since_6_5(delta, bw)
         } else {
             self.grub_reclaim_pre_6_5(delta, bw)

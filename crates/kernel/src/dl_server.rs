@@ -16,9 +16,9 @@
 //! dl_server_timer, update_curr_dl_se. Left out: sched_ext's server, which stock kernels attach
 //! only with a BPF scheduler.
 
-use crate::KernelRev;
 use crate::deadline::{DlEntity, DlParams};
 use crate::units::{Instant, Span};
+use crate::{KernelRev, features};
 
 /// 50 ms …
 pub const SERVER_RUNTIME: Span = Span(50_000_000);
@@ -42,7 +42,7 @@ pub struct Defer {
 
 /// Whether the server of an idle CPU lapses by itself (`dl_defer_idle`), as from 7.2 on.
 fn lapses_idle(rev: KernelRev) -> bool {
-    rev >= KernelRev::V7_2
+    rev.has(features::DL_DEFER_IDLE)
 }
 
 /// Answer of [`DlEntity::server_timer`].

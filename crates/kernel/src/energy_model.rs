@@ -13,8 +13,8 @@
 //!
 //! Source: kernel/power/energy_model.c, include/linux/energy_model.h.
 
-use crate::KernelRev;
 use crate::units::{Capacity, KHz, MicroWatts, SCHED_CAPACITY_SCALE, Util};
+use crate::{KernelRev, features};
 
 /// Whether EAS stays off because the estimate would take too long, up to 6.6: performance domains
 /// times their states and CPUs. Source: kernel/sched/topology.c:build_perf_domains,
@@ -104,7 +104,7 @@ pub fn em_init_performance(states: &mut [EmPerfState], capacity: Capacity, KHz(f
 pub fn em_recalc_costs(rev: KernelRev, states: &mut [EmPerfState], KHz(fmax): KHz) {
     let mut prev_cost = u64::MAX;
     for state in states.iter_mut().rev() {
-        let cost = if rev >= KernelRev::V6_9 {
+        let cost = if rev.has(features::EM_PERFORMANCE) {
             state.power.0.wrapping_mul(10).checked_div(state.performance.0)
         } else {
             fmax.wrapping_mul(state.power.0).checked_div(state.frequency.0)
@@ -207,7 +207,7 @@ pub fn em_cpu_energy(
     if sum_util.0 == 0 {
         return 0;
     }
-    if rev < KernelRev::V6_9 {
+    if !rev.has(features::EM_PERFORMANCE) {
         return em_cpu_energy_pre_6_9(pd, max_util, sum_util, allowed_cpu_cap, capacity);
     }
     let max_util = Util(max_util.0.min(allowed_cpu_cap.0));
@@ -225,7 +225,7 @@ pub const fn feec_saves(prev_delta: u64, delta: u64, base_energy: u64, margin: u
 
 /// The margin of a release, of 1024.
 pub fn feec_margin(rev: KernelRev) -> u64 {
-    if rev < KernelRev::new(6, 0) { 64 } else { 0 }
+    if rev.has(features::FEEC_ANY_SAVING) { 0 } else { 64 }
 }
 
 /// The form before 6.9: the state is found by frequency, and the capacity divides at the end.

@@ -11,8 +11,8 @@
 //!
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use crate::KernelRev;
 use crate::units::{Capacity, SCHED_CAPACITY_SCALE, Util};
+use crate::{KernelRev, features};
 
 /// Whether `util` leaves a fifth of `capacity` free. Source: fair.c:fits_capacity.
 pub const fn fits_capacity(util: Util, capacity: Capacity) -> bool {
@@ -118,7 +118,8 @@ pub fn update_misfit_status(
         return None;
     }
     let settled = |t: &MisfitTask| {
-        let biggest = rev >= KernelRev::new(6, 10) && cpu_capacity == t.max_allowed_capacity;
+        let biggest =
+            rev.has(features::MAX_ALLOWED_CAPACITY) && cpu_capacity == t.max_allowed_capacity;
         t.nr_cpus_allowed == 1 || biggest || t.fits
     };
     Some(task.filter(|t| !settled(t)).map_or(0, |t| t.h_load.max(1)))

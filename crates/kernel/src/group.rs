@@ -18,9 +18,9 @@
 //!
 //! Source: kernel/sched/fair.c.
 
-use crate::KernelRev;
 use crate::units::{Util, Weight};
 use crate::weight::NICE_0_LOAD;
+use crate::{KernelRev, features};
 
 /// The least a group entity weighs, with its fixed-point bits (`MIN_SHARES`).
 const MIN_SHARES: u64 = 2;
@@ -61,11 +61,13 @@ impl Contribution {
         load_avg: u64,
         runnable_avg: Util,
     ) {
-        if rev >= KernelRev::new(6, 7) && now_ns.wrapping_sub(self.at_ns) < CONTRIBUTION_NS {
+        let limited = rev.has(features::UPDATE_TG_LOAD_AVG_RATE);
+        if limited && now_ns.wrapping_sub(self.at_ns) < CONTRIBUTION_NS {
             return;
         }
         let off = |new: u64, told: u64| new.abs_diff(told) > told / 64;
-        let runnable = rev >= KernelRev::V7_3 && off(runnable_avg.0, self.runnable_avg);
+        let told = rev.has(features::CONCUR_SHARES);
+        let runnable = told && off(runnable_avg.0, self.runnable_avg);
         if !off(load_avg, self.load_avg) && !runnable {
             return;
         }
@@ -90,7 +92,7 @@ pub fn calc_group_shares(
     load_avg: u64,
     cpus: u64,
 ) -> u64 {
-    let all = if rev >= KernelRev::V7_3 {
+    let all = if rev.has(features::CONCUR_SHARES) {
         let tasks = (tg.runnable_avg >> 10).max(1);
         shares.wrapping_mul(tasks.min(cpus.max(1)))
     } else {

@@ -22,6 +22,7 @@ pub mod demand;
 pub mod dl_server;
 pub mod eevdf;
 pub mod energy_model;
+pub mod features;
 pub mod fits;
 pub mod group;
 pub mod headroom;

@@ -13,12 +13,12 @@
 //!
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use crate::KernelRev;
 use crate::clock_pelt::RqClock;
 use crate::pelt::{
     Decay, Pelt, SchedAvg, get_pelt_divider, update_load_avg_blocked_se, update_load_avg_cfs_rq,
 };
 use crate::units::{Capacity, ClockPelt, Instant, Util, Weight};
+use crate::{KernelRev, features};
 
 /// The PELT side of a `cfs_rq`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl CfsRqAvg {
 /// `DEVIATES(update-sa)`: which release between 6.12 and 7.2 changed the bounds of a sum's update is not
 /// known here; those in between are taken to behave like 6.12. Only sums beyond 32 bits differ.
 fn bounds_in_32_bits(rev: KernelRev) -> bool {
-    rev < KernelRev::V7_2
+    !rev.has(features::UPDATE_SA)
 }
 
 /// `val` moved by `delta`, not below 0. Source: fair.c:add_positive.
@@ -183,7 +183,8 @@ pub fn post_init_entity_util_avg(
 ) {
     let cap = (cpu_capacity.0.wrapping_sub(cfs.util_avg.0) as i64) / 2;
     if cap > 0 {
-        let weight = if rev >= KernelRev::new(6, 10) { weight.0 } else { weight.0 << 10 };
+        let scaled_down = rev.has(features::POST_INIT_ENTITY_UTIL_AVG);
+        let weight = if scaled_down { weight.0 } else { weight.0 << 10 };
         let share = cfs.util_avg.0.wrapping_mul(weight).checked_div(cfs.load_avg.wrapping_add(1));
         sa.util_avg = match share {
             Some(share) if cfs.util_avg.0 != 0 => Util(share.min(cap as u64)),

@@ -1,8 +1,7 @@
 //! Kernel release whose arithmetic and behaviour is meant.
 //!
-//! One ordering of mainline releases. Code asks `rev >= KernelRev::V6_12`, and where an older
-//! kernel did something else, the older form stands beside the newer one with a suffix that
-//! says until when (`_pre_6_12`).
+//! One ordering of mainline releases. Code asks by name what a release does:
+//! `rev.has(features::DELAY_DEQUEUE)` ([`crate::features`]).
 
 /// A mainline release, ordered by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +13,12 @@ pub struct KernelRev {
 }
 
 impl KernelRev {
+    /// The oldest release that a policy may name: June 2014.
+    ///
+    /// `DEVIATES(before-6.1)`: of kernels before 6.1 the governors and their timing, PELT's invariance, RT's tracking, the
+    /// fair queue, what the clamps reach in schedutil, since when there are EAS and misfit, and the energy that a move has to save (a
+    /// sixteenth up to 5.19) are theirs; the rest of placement, fits and balancing are as in 6.1. None of them was asked.
+    pub const OLDEST: KernelRev = KernelRev::new(3, 15);
     /// The newest generation known here.
     pub const NEWEST: KernelRev = KernelRev::V7_3;
 
@@ -37,12 +42,6 @@ impl KernelRev {
     pub const fn new(major: u16, minor: u16) -> KernelRev {
         KernelRev { major, minor }
     }
-    /// June 2014: `ondemand` carries its load over a sleep. The oldest a policy may name is the one before.
-    ///
-    /// `DEVIATES(before-6.1)`: of kernels before 6.1 the governors and their timing, PELT's invariance, RT's tracking, the
-    /// fair queue, what the clamps reach in schedutil, since when there are EAS and misfit, and the energy that a move has to save (a
-    /// sixteenth up to 5.19) are theirs; the rest of placement, fits and balancing are as in 6.1. None of them was asked.
-    pub const V3_15: KernelRev = KernelRev::new(3, 15);
     /// October 2018: misfit tasks are pulled.
     pub const V4_20: KernelRev = KernelRev::new(4, 20);
     /// March 2019: EAS. Android's kernels had it before, where a policy says so (`sched_energy_aware=1`).
@@ -70,31 +69,9 @@ impl KernelRev {
     /// Later in 2026: one flat EEVDF queue for all groups. The newest generation known here.
     pub const V7_3: KernelRev = KernelRev::new(7, 3);
 
-    /// Whether what `release` brought is in, where its stable maintainers took it back to all
-    /// long-term kernels: one of those means the last form of its stable series.
-    ///
-    /// `DEVIATES(stable-fixes)`: what a stable series took back from later releases is known of 6.1.176
-    /// and 6.12.117, the kernels that this is held to. 6.6 and 6.18 are taken to have what the latter has, and 6.11,
-    /// which has ended, to lack what 6.8 lacks. 6.1.192 has what 6.1.176 lacks ([`KernelRev::has_late_fix_of`]). It
-    /// decides about forks of tasks bound to few CPUs, and about small CPUs beside full big ones.
-    pub const fn has_fix_of(self, release: KernelRev) -> bool {
-        let long_term = matches!((self.major, self.minor), (6, 1) | (6, 6) | (6, 12) | (6, 18));
-        long_term || self.number() >= release.number()
-    }
-
-    /// Whether this kernel has a fix of `release` that 6.1 took back only after 6.1.176:
-    /// [`KernelRev::has_fix_of`], but never 6.1.
-    pub const fn has_late_fix_of(self, release: KernelRev) -> bool {
-        self.has_fix_of(release) && (self.number() != KernelRev::V6_1.number())
-    }
-
-    /// Whether newidle balancing throws dice by default (NI_RANDOM).
-    pub const fn has_ni_random(self) -> bool {
-        self.has_fix_of(KernelRev::V6_19)
-    }
-
+    /// The release as one number, by which it is compared.
     #[inline]
-    const fn number(self) -> u32 {
+    pub(crate) const fn number(self) -> u32 {
         (self.major as u32) << 16 | self.minor as u32
     }
 }
@@ -135,19 +112,5 @@ mod tests {
         }
         assert_eq!(KernelRev::new(7, 9).known(), KernelRev::NEWEST);
         assert_eq!(KernelRev::V6_8.known(), KernelRev::V6_8);
-    }
-
-    #[test]
-    fn fixes_are_in_long_term_kernels_and_from_their_release_on() {
-        let with: [KernelRev; 5] = [
-            KernelRev::V6_1,
-            KernelRev::V6_6,
-            KernelRev::V6_12,
-            KernelRev::new(6, 18),
-            KernelRev::V7_2,
-        ];
-        assert!(with.iter().all(|rev| rev.has_ni_random()));
-        let without = [KernelRev::V6_5, KernelRev::V6_8, KernelRev::new(6, 11)];
-        assert!(!without.iter().any(|rev| rev.has_ni_random()));
     }
 }

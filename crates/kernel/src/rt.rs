@@ -18,8 +18,8 @@
 //!
 //! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.
 
-use crate::KernelRev;
 use crate::units::{Capacity, Span, TaskId, Util};
+use crate::{KernelRev, features};
 use alloc::vec::Vec;
 
 /// A real-time priority, 1 to 99, the highest first (`sched_priority`; the kernel's own `prio`
@@ -61,7 +61,7 @@ pub const fn rr_timeslice_of_ms(ms: u64, hz: u32) -> u32 {
 /// Whether this kernel throttles RT tasks as such; from 6.12 on fair tasks have a deadline server
 /// instead ([`crate::dl_server`]).
 pub fn rt_throttles(rev: KernelRev) -> bool {
-    rev < KernelRev::V6_12
+    rev.has(features::RT_BANDWIDTH)
 }
 
 /// `rt_task_fits_capacity`: is the CPU as big as the task's clamps ask for?

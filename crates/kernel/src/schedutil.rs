@@ -13,8 +13,8 @@
 //!
 //! Source: kernel/sched/cpufreq_schedutil.c, include/linux/sched/cpufreq.h.
 
-use crate::KernelRev;
 use crate::units::{Capacity, Instant, KHz, Span, Util};
+use crate::{KernelRev, features};
 
 /// The first step of the iowait boost.
 pub const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
@@ -58,15 +58,15 @@ pub struct FreqRef {
 /// Source: cpufreq_schedutil.c:get_capacity_ref_freq; before 6.8 inside get_next_freq.
 #[inline]
 pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
-    let since_6_8 = rev.major > 6 || (rev.major == 6 && rev.minor >= 8);
-    if since_6_8 && policy.arch_scale_freq_ref.0 as u32 != 0 {
+    if rev.has(features::ARCH_SCALE_FREQ_REF) && policy.arch_scale_freq_ref.0 as u32 != 0 {
         return policy.arch_scale_freq_ref;
     }
     if policy.freq_invariant {
         return policy.cpuinfo_max_freq;
     }
     let cur = policy.cur.0 as u32;
-    KHz(if since_6_8 { cur.wrapping_add(cur >> 2) } else { cur } as u64)
+    let room = if rev.has(features::SUGOV_EFFECTIVE_CPU_PERF) { cur >> 2 } else { 0 };
+    KHz(cur.wrapping_add(room) as u64)
 }
 
 /// The frequency for `util` of `max`, before the driver resolves it to an OPP.
@@ -76,7 +76,8 @@ pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
 /// divide by, gives 0. Source: cpufreq_schedutil.c:get_next_freq.
 #[inline]
 pub fn get_next_freq(rev: KernelRev, util: Util, max: Capacity, ref_freq: KHz) -> KHz {
-    let util = if rev < KernelRev::V6_8 { map_util_perf(util) } else { util };
+    let has_room = rev.has(features::SUGOV_EFFECTIVE_CPU_PERF);
+    let util = if has_room { util } else { map_util_perf(util) };
     let freq = (ref_freq.0 as u32 as u64).wrapping_mul(util.0).checked_div(max.0);
     KHz(freq.unwrap_or(0) as u32 as u64)
 }
@@ -116,11 +117,11 @@ pub fn cpufreq_policy_transition_delay_us(
     let latency = transition_latency_ns / 1000;
     if latency == 0 {
         DEFAULT_US
-    } else if rev >= KernelRev::V6_12 {
+    } else if rev.has(features::TRANSITION_DELAY_HALF) {
         latency + (latency >> 1)
-    } else if rev >= KernelRev::V6_9 {
+    } else if rev.has(features::TRANSITION_DELAY_2MS) {
         if latency > 2000 { latency } else { latency.wrapping_mul(DEFAULT_US).min(2000) }
-    } else if rev >= KernelRev::new(4, 14) {
+    } else if rev.has(features::TRANSITION_DELAY_10MS) {
         latency.wrapping_mul(DEFAULT_US).min(10_000)
     } else {
         latency.wrapping_mul(DEFAULT_US)

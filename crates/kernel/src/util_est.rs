@@ -34,10 +34,10 @@
 //!
 //! Source: kernel/sched/fair.c:util_est_update, util_est_enqueue, util_est_dequeue.
 
-use crate::KernelRev;
 use crate::approximate::approximate_util_avg;
 use crate::pelt::Decay;
 use crate::units::{Capacity, Util};
+use crate::{KernelRev, features};
 
 /// Set in a task's util_est when `util_avg` has not changed since the last sample.
 pub const UTIL_AVG_UNCHANGED: u32 = 0x8000_0000;
@@ -97,7 +97,7 @@ pub fn util_est_update(
     if checks_capacity(rev) && sample as u64 > cpu_capacity.0 {
         return est;
     }
-    if rev >= KernelRev::V6_8 && sample as u64 + UTIL_EST_MARGIN < runnable_avg.0 {
+    if rev.has(features::UTIL_EST_RUNNABLE) && sample as u64 + UTIL_EST_MARGIN < runnable_avg.0 {
         return kept;
     }
     let drop = drop / rampup_multiplier.max(1);
@@ -141,7 +141,7 @@ pub const UTIL_EST_OFF: UtilEst = UtilEst(UTIL_AVG_UNCHANGED);
 /// `DEVIATES(util-est-capacity)`: which release between 6.12 and 7.2 dropped the early return on
 /// capacity is not known here; those in between are taken to have it.
 fn checks_capacity(rev: KernelRev) -> bool {
-    rev < KernelRev::V7_2
+    rev.has(features::UTIL_EST_CAPACITY)
 }
 
 /// The util a task is expected to need: the larger of util and estimate.

@@ -17,8 +17,8 @@
 //! Source: kernel/sched/core.c:sched_prio_to_weight, sched_prio_to_wmult,
 //! kernel/sched/fair.c:__calc_delta.
 
-use crate::KernelRev;
 use crate::units::Weight;
+use crate::{KernelRev, features};
 
 /// Weight of nice −20 … 19 (`sched_prio_to_weight`).
 #[rustfmt::skip]
@@ -108,7 +108,7 @@ impl LoadWeight {
         if self.scaled == NICE_0_LOAD {
             return delta_ns;
         }
-        if rev >= KernelRev::V7_2 {
+        if rev.has(features::CALC_DELTA_FAIR) {
             return delta_ns.wrapping_mul(NICE_0_LOAD) / self.scaled.max(1);
         }
         calc_delta_by_inverse(delta_ns, NICE_0_LOAD >> SCALE_SHIFT, self.inv_weight)

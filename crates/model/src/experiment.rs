@@ -3,6 +3,7 @@
 mod document;
 
 use crate::{InputError, Platform, Policy, Settings, Workload};
+use risetime_kernel::features;
 use risetime_kernel::units::{Span, Util};
 use std::sync::Arc;
 
@@ -94,7 +95,7 @@ impl Experiment {
         let rev = self.policy.kernel;
         // Simulator and virtual machine leave the dice out, so that runs can be compared.
         let dice = self.settings.int("ni_random") == Some(1);
-        let dice = (rev.has_ni_random() && !dice).then(|| {
+        let dice = (rev.has(features::NI_RANDOM) && !dice).then(|| {
             format!(
                 "ni_random=0: a CPU that goes idle always looks for work, where Linux {rev} as it comes throws dice about it (NI_RANDOM)"
             )

@@ -213,7 +213,7 @@ pub fn parse_setting(part: &str, whole: &str) -> Result<(String, Value), InputEr
 fn kernel_rev(text: &str) -> Result<KernelRev, String> {
     let two = text.split('.').count() == 2 && text.bytes().all(|c| c == b'.' || c.is_ascii_digit());
     let rev = KernelRev::of_release(text).filter(|_| two);
-    let known = KernelRev::V3_15..=KernelRev::NEWEST;
+    let known = KernelRev::OLDEST..=KernelRev::NEWEST;
     match rev {
         None => Err(format!("is \"{}\", wanted a release such as \"6.12\"", one_line(text))),
         Some(rev) if !known.contains(&rev) => {

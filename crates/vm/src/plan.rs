@@ -17,6 +17,7 @@
 use crate::{partitions, probes};
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
 use risetime_kernel::dl_server::SERVER_PERIOD;
+use risetime_kernel::features;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
@@ -124,7 +125,7 @@ pub(crate) fn plan(
         let no = if on == 1 { "" } else { "NO_" };
         (FEATURES.to_string(), format!("{no}{name}"))
     };
-    if e.policy.kernel.has_ni_random() {
+    if e.policy.kernel.has(features::NI_RANDOM) {
         job.set.push(feature("NI_RANDOM", e.settings.int("ni_random").unwrap_or(0)));
     }
     job.set.extend(e.settings.int("util_est").map(|on| feature("UTIL_EST", on)));

@@ -1,6 +1,6 @@
 //! Settings of a CFS runqueue, told once: its switches and its tunables.
 
-use crate::KernelRev;
+use crate::{KernelRev, features};
 
 /// The scheduler's switches (kernel/sched/features.h), named as there, and what else differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,17 +30,16 @@ pub struct Features {
 impl Features {
     /// The defaults of `rev`.
     pub fn of(rev: KernelRev) -> Features {
-        let from_5_13 = rev >= KernelRev::new(5, 13);
         Features {
             gentle_fair_sleepers: true,
             start_debit: true,
             next_buddy: false,
             last_buddy: true,
             wakeup_preemption: true,
-            alt_period: from_5_13,
-            base_slice: from_5_13,
-            idle_entities: rev >= KernelRev::new(5, 15),
-            pick_clears: rev < KernelRev::new(5, 14),
+            alt_period: rev.has(features::ALT_PERIOD),
+            base_slice: rev.has(features::BASE_SLICE),
+            idle_entities: rev.has(features::SCHED_IDLE_ENTITIES),
+            pick_clears: !rev.has(features::CLEAR_BUDDIES_ON_CHANGE),
         }
     }
 }

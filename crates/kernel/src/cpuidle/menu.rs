@@ -29,8 +29,8 @@
 //! Source: drivers/cpuidle/governors/menu.c.
 
 use super::{IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
-use crate::KernelRev;
 use crate::units::Span;
+use crate::{KernelRev, features};
 
 const INTERVALS: usize = 8;
 const BUCKETS: usize = 6;
@@ -41,15 +41,6 @@ const MAX_INTERESTING: u64 = 50_000_000;
 /// "No prediction", in µs.
 const NONE_US: u64 = u32::MAX as u64;
 const NSEC_PER_USEC: u64 = 1_000;
-
-/// Release from which on the next timer is asked for only where typical sleeps are worth it.
-const V6_6: KernelRev = KernelRev::V6_6;
-/// Release from which on exit latencies are not held against the prediction.
-const V6_12: KernelRev = KernelRev::V6_12;
-/// Release from which on outliers go from either end.
-const V6_15: KernelRev = KernelRev::new(6, 15);
-/// Release from which on a near timer is waited for in a shallow state (`SAFE_TIMER_RANGE_NS`).
-const V7_1: KernelRev = KernelRev::new(7, 1);
 
 /// A CPU's memory of its sleeps (`struct menu_device`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,13 +125,14 @@ impl MenuDevice {
         if own == 0 || (no_choice && limits.enabled(0)) {
             return Selected { state: 0, stop_tick: true };
         }
-        let interactive = self.rev < V6_12 && !sleep.tick_stopped;
+        let latency_first = self.rev.has(features::MENU_NO_INTERACTIVITY);
+        let interactive = !latency_first && !sleep.tick_stopped;
         let latency_req = if interactive { predicted.min(own) } else { own };
         let enabled = || (0..states.len()).filter(|i| limits.enabled(*i));
         let mut idx = enabled().next().unwrap_or(0);
         for i in enabled() {
             let s = &states[i];
-            if self.rev >= V6_12 && s.exit_latency.0 > latency_req {
+            if latency_first && s.exit_latency.0 > latency_req {
                 break;
             }
             if s.target_residency.0 <= predicted {
@@ -177,8 +169,10 @@ impl MenuDevice {
     /// both in ns.
     fn predict(&mut self, sleep: Sleep) -> (u64, u64) {
         let typical = self.typical_interval_us().saturating_mul(NSEC_PER_USEC);
-        let stopped_asks = sleep.tick_stopped && self.rev >= V6_12;
-        let asks = self.rev < V6_6 || typical > RESIDENCY_THRESHOLD_NS || stopped_asks;
+        let stopped_asks = sleep.tick_stopped && self.rev.has(features::MENU_STOPPED_ASKS);
+        let asks = !self.rev.has(features::MENU_TIMER_IF_WORTH)
+            || typical > RESIDENCY_THRESHOLD_NS
+            || stopped_asks;
         let (mut predicted, delta_tick) = if asks {
             self.next_timer_ns = sleep.next_timer.map_or(i64::MAX as u64, |s| s.0);
             self.bucket = which_bucket(self.next_timer_ns);
@@ -188,7 +182,8 @@ impl MenuDevice {
             self.bucket = BUCKETS - 1;
             (typical, sleep.tick.0 / 2)
         };
-        let safe = self.rev >= V7_1 && self.next_timer_ns <= 2 * sleep.tick.0;
+        let safe =
+            self.rev.has(features::SAFE_TIMER_RANGE_NS) && self.next_timer_ns <= 2 * sleep.tick.0;
         if sleep.tick_stopped && predicted < sleep.tick.0 && !safe {
             predicted = self.next_timer_ns;
         }
@@ -248,10 +243,10 @@ impl MenuDevice {
 
     /// The typical interval of the last sleeps, in µs; [`NONE_US`] if they have nothing in common.
     fn typical_interval_us(&self) -> u64 {
-        if self.rev < V6_15 {
-            self.typical_interval_us_pre_6_15()
-        } else {
+        if self.rev.has(features::GET_TYPICAL_INTERVAL) {
             self.typical_interval_us_since_6_15()
+        } else {
+            self.typical_interval_us_pre_6_15()
         }
     }
 
@@ -263,7 +258,7 @@ impl MenuDevice {
         let upto = self.sorted_us.partition_point(|v| *v <= i32::MAX as u64);
         let mut kept = &self.sorted_us[..upto];
         while let Some(&max) = kept.last() {
-            if max == 0 && self.rev >= V6_6 {
+            if max == 0 && self.rev.has(features::MENU_NO_LENGTH) {
                 return NONE_US;
             }
             let n = kept.len() as u64;

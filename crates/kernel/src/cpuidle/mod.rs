@@ -14,8 +14,8 @@ pub mod menu;
 pub mod teo;
 pub mod teo_pre_7_1;
 
-use crate::KernelRev;
 use crate::units::Span;
+use crate::{KernelRev, features};
 use menu::MenuDevice;
 use teo::TeoCpu;
 use teo_pre_7_1::TeoCpuPre71;
@@ -131,7 +131,7 @@ impl IdleGovernor {
     /// The governor of that name as `rev` has it, without memories; `menu` for any other name.
     pub fn named(name: &str, rev: KernelRev) -> IdleGovernor {
         match name {
-            "teo" if rev >= teo::V7_1 => IdleGovernor::Teo(TeoCpu::default()),
+            "teo" if rev.has(features::TEO_TICK_INTERCEPTS) => IdleGovernor::Teo(TeoCpu::default()),
             "teo" => IdleGovernor::TeoPre71(TeoCpuPre71::new(rev)),
             _ => IdleGovernor::Menu(MenuDevice::new(rev)),
         }
@@ -181,14 +181,14 @@ impl IdleGovernor {
 /// The form of 6.1.192 and 6.12.117 is that of mainline 7.0; 6.6 to 6.11 are taken not to have it
 /// (the deviation `idle-stable`). Source: idle.c:`cpuidle_idle_call`, `do_idle`.
 pub fn single_state_stops_tick(rev: KernelRev, got_tick: bool) -> bool {
-    got_tick || (KernelRev::V6_6..KernelRev::V6_12).contains(&rev)
+    got_tick || rev.has(features::SINGLE_STATE_STOPS_TICK)
 }
 
 /// Whether the tick stops whatever the governor selects: up to 4.16 it did upfront, unless the next timer was one tick
 /// away or less, in whole ticks. Source: tick-sched.c:`tick_nohz_stop_sched_tick` of 3.15; commit 2aaf709a518d.
 pub fn stops_tick_upfront(rev: KernelRev, sleep: &Sleep) -> bool {
     let soon = sleep.next_timer.is_some_and(|at| at.0 < 2 * sleep.tick.0);
-    rev < KernelRev::new(4, 17) && !soon
+    !rev.has(features::TICK_AFTER_SELECT) && !soon
 }
 
 /// A CPU with four states, and its sleeps.

@@ -16,11 +16,7 @@
 //! Source: drivers/cpuidle/governors/teo.c.
 
 use super::{CPUIDLE_STATE_MAX, IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
-use crate::KernelRev;
 use crate::units::Span;
-
-/// The first kernel of this form.
-pub(super) const V7_1: KernelRev = KernelRev::new(7, 1);
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;

@@ -23,19 +23,14 @@
 //! Source: drivers/cpuidle/governors/teo.c.
 
 use super::{CPUIDLE_STATE_MAX, IdleState, Limits, Selected, Sleep};
-use crate::KernelRev;
 use crate::units::Span;
+use crate::{KernelRev, features};
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;
 const NR_RECENT: usize = 9;
 /// "No timer", `KTIME_MAX`.
 const NEVER: u64 = i64::MAX as u64;
-
-/// Release from which on the next timer is asked for only where the candidate may be deep.
-const V6_6: KernelRev = KernelRev::V6_6;
-/// Release from which on neither recent intercepts nor util count.
-const V6_11: KernelRev = KernelRev::new(6, 11);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bin {
@@ -81,17 +76,17 @@ impl TeoCpuPre71 {
 
     /// Whether the CPU's util counts.
     pub(super) fn asks_for_util(&self) -> bool {
-        (V6_6..V6_11).contains(&self.rev)
+        self.rev.has(features::TEO_UTIL)
     }
 
     /// Chooses which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Source: teo.c:`teo_select`.
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
-        if self.rev < V6_6 {
-            self.select_pre_6_6(states, sleep)
-        } else {
+        if self.rev.has(features::TEO_DEEPEST_FIRST) {
             self.select_since_6_6(states, sleep)
+        } else {
+            self.select_pre_6_6(states, sleep)
         }
     }
 
@@ -134,7 +129,7 @@ impl TeoCpuPre71 {
         }
         let timer = sleep.next_timer.map_or(NEVER, |s| s.0);
         if idx == 0 {
-            if self.rev >= V6_11 {
+            if self.rev.has(features::TEO_TIMER_AT_SHALLOWEST) {
                 // Only to tell, after it, a hit from an intercept.
                 self.sleep_length_ns = timer;
             }
@@ -144,7 +139,7 @@ impl TeoCpuPre71 {
         let mut duration = timer;
         if residency(idx) > duration {
             let shallower = sleep.limits.shallower(states, idx, duration);
-            if self.rev >= V6_11 || suits(shallower) {
+            if self.rev.has(features::TEO_ANY_SHALLOWER) || suits(shallower) {
                 idx = shallower;
             }
         }
@@ -164,7 +159,7 @@ impl TeoCpuPre71 {
             recent: sum.recent.wrapping_add(b.recent),
         });
         let overall = 2 * below.intercepts > self.total.wrapping_sub(below.hits);
-        let lately = self.rev < V6_11 && below.recent > NR_RECENT as u32 / 2;
+        let lately = self.rev.has(features::TEO_RECENT) && below.recent > NR_RECENT as u32 / 2;
         if !overall && !lately {
             return None;
         }
@@ -228,7 +223,7 @@ impl TeoCpuPre71 {
             *recent = recent.wrapping_sub(1);
         }
         let beyond = states.last().is_some_and(|s| s.target_residency.0 < tick.0);
-        if self.rev >= V6_6 && beyond {
+        if self.rev.has(features::TEO_TICK_HITS) && beyond {
             self.tick_hits -= self.tick_hits >> DECAY_SHIFT;
             self.total += self.tick_hits;
             if tick.0 <= self.sleep_length_ns {

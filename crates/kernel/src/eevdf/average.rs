@@ -19,11 +19,11 @@
 //! and its base slice: 0.7 ms in 6.6 and 6.12, 0.75 ms in 6.7 to 6.11. Mainline 6.12.0 starts an empty
 //! queue at another V, with a slice of 0.75 ms.
 
-use super::settings::Generation;
 use super::timeline::before;
 use super::{CfsRq, EnqueueKind, Entity, EntityId, Place};
 use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
+use crate::{KernelRev, features};
 
 /// The test "may this vruntime run now?" at one moment (`vruntime_eligible`).
 #[derive(Clone, Copy)]
@@ -50,17 +50,19 @@ impl CfsRq {
     /// The weight of an entity in V: with the fixed-point bits from 7.2 on, without them before.
     #[inline]
     fn average_weight(&self, load: &LoadWeight) -> i64 {
-        match self.generation {
-            Generation::V7_2 | Generation::V7_3 => load.scaled() as i64,
-            Generation::V6_6 | Generation::V6_12 => load.weight().0 as i64,
+        if self.rev.has(features::AVG_VRUNTIME_WEIGHT) {
+            load.scaled() as i64
+        } else {
+            load.weight().0 as i64
         }
     }
 
     /// The weight of all entities in the tree, nice 0 = 1024.
     pub(super) fn tree_weight(&self) -> Weight {
-        match self.generation {
-            Generation::V7_2 | Generation::V7_3 => Weight(scale_load_down(self.sum_weight as u64)),
-            Generation::V6_6 | Generation::V6_12 => Weight(self.sum_weight as u64),
+        if self.rev.has(features::AVG_VRUNTIME_WEIGHT) {
+            Weight(scale_load_down(self.sum_weight as u64))
+        } else {
+            Weight(self.sum_weight as u64)
         }
     }
 
@@ -188,18 +190,16 @@ impl CfsRq {
     /// The average vruntime V; moves v0 there where the kernel does.
     pub(super) fn sync_avg_vruntime(&mut self) -> u64 {
         let offset = self.average_offset();
-        match self.generation {
-            Generation::V6_6 => self.zero_vruntime.wrapping_add_signed(offset),
-            Generation::V6_12 | Generation::V7_2 | Generation::V7_3 => {
-                self.move_zero(offset);
-                self.zero_vruntime
-            }
+        if !self.rev.has(features::ZERO_VRUNTIME) {
+            return self.zero_vruntime.wrapping_add_signed(offset);
         }
+        self.move_zero(offset);
+        self.zero_vruntime
     }
 
     /// Advances v0 to the least vruntime, never back (`update_min_vruntime`, until 6.11).
     pub(super) fn update_min_vruntime_pre_6_12(&mut self) {
-        if self.generation != Generation::V6_6 {
+        if self.rev.has(features::ZERO_VRUNTIME) {
             return;
         }
         let queued = self.timeline.min_vruntime();
@@ -220,7 +220,7 @@ impl CfsRq {
             v0: self.zero_vruntime,
             sum: self.sum_w_vruntime,
             weight: self.sum_weight,
-            wide: self.generation >= Generation::V7_2,
+            wide: self.rev.has(features::VRUNTIME_ELIGIBLE_WIDE),
         };
         if let Some(curr) = &self.curr {
             let w = self.average_weight(&curr.load);
@@ -234,13 +234,10 @@ impl CfsRq {
     /// the longest slice in the queue and a tick (7.2). Source: fair.c:`entity_lag`.
     pub(super) fn bounded_lag(&self, avruntime: u64, entity: &Entity) -> i64 {
         let vlag = avruntime.wrapping_sub(entity.vruntime) as i64;
-        let bound = match self.generation {
-            Generation::V6_6 | Generation::V6_12 => {
-                entity.slice.wrapping_mul(2).max(self.tunables.tick_ns)
-            }
-            Generation::V7_2 | Generation::V7_3 => {
-                self.max_slice().wrapping_add(self.tunables.tick_ns)
-            }
+        let bound = if self.rev.has(features::CFS_RQ_MAX_SLICE) {
+            self.max_slice().wrapping_add(self.tunables.tick_ns)
+        } else {
+            entity.slice.wrapping_mul(2).max(self.tunables.tick_ns)
         };
         let limit = entity.load.calc_delta_fair(self.delta_rev, bound) as i64;
         vlag.max(limit.wrapping_neg()).min(limit)
@@ -251,7 +248,7 @@ impl CfsRq {
     pub(super) fn update_entity_lag(&mut self, entity: &Entity) -> (i64, bool) {
         let avruntime = self.sync_avg_vruntime();
         let mut vlag = self.bounded_lag(avruntime, entity);
-        if self.generation >= Generation::V7_2 && entity.sched_delayed {
+        if self.rev.has(features::UPDATE_ENTITY_LAG) && entity.sched_delayed {
             // Staying queued may burn negative lag, never gather more of it.
             vlag = vlag.max(entity.vlag);
             if self.features.delay_zero {
@@ -265,13 +262,13 @@ impl CfsRq {
     /// entities apart from it. Source: fair.c:`place_entity`.
     pub(super) fn place_entity(&mut self, entity: &mut Entity, kind: EnqueueKind, others: usize) {
         let v = self.sync_avg_vruntime();
-        let custom = entity.custom_slice && self.generation >= Generation::V6_12;
+        let custom = entity.custom_slice && self.rev.has(features::CUSTOM_SLICE);
         if !custom {
             entity.slice = self.tunables.slice_of(entity.latency_nice);
         }
         let mut vslice = entity.load.calc_delta_fair(self.delta_rev, entity.slice);
 
-        let skip = self.generation >= Generation::V7_2 && entity.vlag == 0;
+        let skip = self.rev.has(features::PLACE_ZERO_LAG) && entity.vlag == 0;
         let lag = if self.features.place_lag && others > 0 && !skip {
             self.inflated_lag(entity)
         } else {
@@ -295,14 +292,14 @@ impl CfsRq {
         let curr = self.curr.as_ref().map_or(0, |curr| self.average_weight(&curr.load));
         let load = self.sum_weight + curr;
         let weight = self.average_weight(&entity.load);
-        let lag = if self.generation >= Generation::V7_3 {
+        let lag = if self.rev.has(features::LAG_INFLATION) {
             // vl + w·vl/W: the product stays within 64 bits for longer, the rounding differs.
             entity.vlag.wrapping_add(entity.vlag.wrapping_mul(weight).wrapping_div(load.max(1)))
         } else {
             entity.vlag.wrapping_mul(load + weight).wrapping_div(load.max(1))
         };
         // Next to a heavy arrival v0 goes with it, or the products grow beyond 64 bits.
-        if self.generation >= Generation::V7_2 && weight > load {
+        if self.rev.has(features::PLACE_HEAVY) && weight > load {
             self.move_zero(lag.wrapping_neg());
         }
         lag
@@ -347,9 +344,9 @@ impl CfsRq {
 
 impl Entity {
     /// A new weight while not queued: the kept lag is worth as much service as before.
-    pub(super) fn rescale_asleep(&mut self, generation: Generation, load: LoadWeight) {
+    pub(super) fn rescale_asleep(&mut self, rev: KernelRev, load: LoadWeight) {
         self.vlag = rescale(self.vlag, &self.load, &load);
-        if generation >= Generation::V7_2 && self.rel_deadline {
+        if rev.has(features::RESCALE_REL_DEADLINE) && self.rel_deadline {
             self.deadline = rescale(self.deadline as i64, &self.load, &load) as u64;
         }
         self.load = load;

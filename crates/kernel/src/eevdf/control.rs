@@ -2,9 +2,9 @@
 //! queued tasks.
 
 use super::average::Eligibility;
-use super::settings::Generation;
 use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, Wakeup};
 use super::{earlier, timeline::before};
+use crate::features;
 use crate::weight::LoadWeight;
 
 impl CfsRq {
@@ -25,12 +25,13 @@ impl CfsRq {
         let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else {
             return false;
         };
-        let resched_decides = self.generation < Generation::V7_3 || !self.features.preempt_short;
+        let decided_when_due = self.rev.has(features::PREEMPT_WHEN_DUE);
+        let resched_decides = !decided_when_due || !self.features.preempt_short;
         let due = wakeup.due && resched_decides;
         if curr.id == id || due || !self.features.wakeup_preemption {
             return false;
         }
-        if self.generation < Generation::V6_12
+        if !self.rev.has(features::WAKEUP_BY_ENTITY)
             && let Some(preempts) = wakeup.by_policies_pre_6_12()
         {
             self.need_resched |= preempts;
@@ -41,11 +42,11 @@ impl CfsRq {
             [curr.policy, woken.policy].map(|policy| policy == FairPolicy::Idle);
         let normal = wakeup.woken == FairPolicy::Normal;
         let preempts = if curr_idle && !woken_idle {
-            if self.generation >= Generation::V6_12 {
+            if self.rev.has(features::CANCEL_PROTECT_SLICE) {
                 self.cancel_protection();
             }
             true
-        } else if self.generation >= Generation::V7_3 {
+        } else if self.rev.has(features::WAKEUP_PREEMPT_NEXT) {
             self.update_curr();
             let may = curr_idle == woken_idle && normal;
             self.preempted_by_or_protected(&woken, may, wakeup.fork)
@@ -53,11 +54,10 @@ impl CfsRq {
             false
         } else {
             self.update_curr();
-            match self.generation {
-                Generation::V6_6 | Generation::V6_12 => self.preempted_by_pre_7_2(&woken),
-                Generation::V7_2 | Generation::V7_3 => {
-                    self.preempted_by_pre_7_3(&woken, wakeup.fork)
-                }
+            if self.rev.has(features::WAKEUP_PREEMPT_FAIR) {
+                self.preempted_by_pre_7_3(&woken, wakeup.fork)
+            } else {
+                self.preempted_by_pre_7_2(&woken)
             }
         };
         self.need_resched |= preempts;
@@ -134,7 +134,8 @@ impl CfsRq {
     /// (`update_protect_slice`); from 7.3 from V, if that is earlier.
     fn shorten_protection(&mut self) {
         let slice = self.min_slice();
-        let v = (self.generation >= Generation::V7_3).then(|| self.avg_vruntime());
+        let from_v = self.rev.has(features::PROTECT_WHILE_ELIGIBLE);
+        let v = from_v.then(|| self.avg_vruntime());
         if let Some(curr) = &mut self.curr {
             let from = v.map_or(curr.vruntime, |v| earlier(curr.vruntime, v));
             let until = from.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, slice));
@@ -148,11 +149,10 @@ impl CfsRq {
             return;
         }
         let Some(curr) = &mut self.curr else { return };
-        match self.generation {
-            Generation::V6_6 | Generation::V6_12 => {
-                curr.vlag = curr.deadline.wrapping_add(1) as i64
-            }
-            Generation::V7_2 | Generation::V7_3 => curr.vprot = curr.vruntime,
+        if self.rev.has(features::VPROT) {
+            curr.vprot = curr.vruntime;
+        } else {
+            curr.vlag = curr.deadline.wrapping_add(1) as i64;
         }
     }
 
@@ -164,7 +164,7 @@ impl CfsRq {
         }
         self.update_curr();
         let eligible = self.eligibility();
-        let pre_6_12 = self.generation < Generation::V6_12;
+        let pre_6_12 = !self.rev.has(features::YIELD_TASK_FAIR);
         let Some(curr) = &mut self.curr else { return };
         if pre_6_12 {
             let more = curr.load.calc_delta_fair(self.delta_rev, curr.slice);
@@ -191,13 +191,10 @@ impl CfsRq {
         let Some(mut entity) = self.take_out(id) else {
             return false;
         };
-        match self.generation {
-            Generation::V7_2 | Generation::V7_3 => {
-                CfsRq::rescale_queued(v, &mut entity, load, lag, protected)
-            }
-            Generation::V6_6 | Generation::V6_12 => {
-                self.rescale_queued_pre_7_2(v, &mut entity, load);
-            }
+        if self.rev.has(features::REWEIGHT_ENTITY) {
+            CfsRq::rescale_queued(v, &mut entity, load, lag, protected);
+        } else {
+            self.rescale_queued_pre_7_2(v, &mut entity, load);
         }
         if is_curr {
             self.curr = Some(entity);
@@ -212,8 +209,8 @@ impl CfsRq {
     /// false if it is not queued. Source: `set_user_nice`.
     pub fn renice(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
         let id = id.into();
-        let generation = self.generation;
-        self.change(id, |entity| entity.rescale_asleep(generation, load))
+        let rev = self.rev;
+        self.change(id, |entity| entity.rescale_asleep(rev, load))
     }
 
     /// A change of slice of the queued `id`, as [`Entity::request_slice`]; false if it is not

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use super::settings::Generation;
 use crate::KernelRev;
 use crate::units::{GroupId, TaskId, Weight};
 use crate::weight::LoadWeight;
@@ -234,7 +233,7 @@ impl Entity {
     /// A new weight for a task that is not queued; else [`reweight`](super::CfsRq::reweight).
     /// Source: fair.c:`reweight_entity`.
     pub fn reweight(&mut self, rev: KernelRev, load: LoadWeight) {
-        self.rescale_asleep(Generation::of(rev), load);
+        self.rescale_asleep(rev, load);
     }
 
     /// The weight as people write it, nice 0 = 1024.

@@ -38,14 +38,13 @@ use alloc::vec::Vec;
 pub use entity::{
     BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, Place, Wakeup,
 };
-use settings::Generation;
 pub use settings::{Features, Tunables};
 
 pub use crate::weight::LoadWeight;
 use timeline::{Timeline, before};
 
-use crate::KernelRev;
 use crate::units::Weight;
+use crate::{KernelRev, features};
 
 /// Value of v0 of a new runqueue, so that wrapping is met early (`init_cfs_rq`).
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -76,7 +75,6 @@ pub struct CfsRq {
     /// asleep.
     next: Option<EntityId>,
     need_resched: bool,
-    generation: Generation,
     features: Features,
     rev: KernelRev,
     /// The release whose `calc_delta_fair` is used.
@@ -90,8 +88,7 @@ impl CfsRq {
     pub fn new(rev: KernelRev, features: Features, tunables: Tunables) -> CfsRq {
         CfsRq {
             rev,
-            generation: Generation::of(rev),
-            delta_rev: if features.inverse_weights { KernelRev::V6_12 } else { rev },
+            delta_rev: if features.inverse_weights { KernelRev::OLDEST } else { rev },
             features,
             tunables,
             clock_task: 0,
@@ -214,9 +211,10 @@ impl CfsRq {
 
     #[inline]
     fn protected(&self, entity: &Entity) -> bool {
-        match self.generation {
-            Generation::V6_6 | Generation::V6_12 => entity.vlag as u64 == entity.deadline,
-            Generation::V7_2 | Generation::V7_3 => before(entity.vruntime, entity.vprot),
+        if self.rev.has(features::VPROT) {
+            before(entity.vruntime, entity.vprot)
+        } else {
+            entity.vlag as u64 == entity.deadline
         }
     }
 
@@ -299,14 +297,13 @@ impl CfsRq {
     /// Whether, by this kernel, the running entity's lost protection alone ends its turn.
     fn unprotected(&self) -> bool {
         let Some(curr) = &self.curr else { return false };
-        match self.generation {
-            Generation::V6_6 => false,
-            Generation::V6_12 => {
-                self.features.preempt_short
-                    && !self.protected(curr)
-                    && !self.eligibility().of(curr.vruntime)
-            }
-            Generation::V7_2 | Generation::V7_3 => !self.protected(curr),
+        if self.rev.has(features::VPROT) {
+            !self.protected(curr)
+        } else {
+            self.rev.has(features::DID_PREEMPT_SHORT)
+                && self.features.preempt_short
+                && !self.protected(curr)
+                && !self.eligibility().of(curr.vruntime)
         }
     }
 
@@ -318,7 +315,7 @@ impl CfsRq {
         if before(curr.vruntime, curr.deadline) {
             return false;
         }
-        if !curr.custom_slice || self.generation < Generation::V6_12 {
+        if !curr.custom_slice || !self.rev.has(features::CUSTOM_SLICE) {
             curr.slice = self.tunables.slice_of(curr.latency_nice);
         }
         curr.deadline =
@@ -378,15 +375,15 @@ impl CfsRq {
         self.clear_buddies(Some(id));
         let mut entity = self.leave(entity, DequeueKind::Sleep)?;
         entity.sched_delayed = false;
-        if self.generation == Generation::V6_12 && self.features.delay_zero {
+        if self.rev.has(features::FINISH_DELAYED_DEQUEUE) && self.features.delay_zero {
             entity.vlag = entity.vlag.min(0);
         }
         Some(entity)
     }
 
     fn delay(&mut self, entity: &Entity) {
-        let from_7_2 = self.generation >= Generation::V7_2;
-        let vlag = if from_7_2 { self.update_entity_lag(entity).0 } else { entity.vlag };
+        let updates = self.rev.has(features::UPDATE_ENTITY_LAG);
+        let vlag = if updates { self.update_entity_lag(entity).0 } else { entity.vlag };
         if let Some(queued) = self.get_mut(entity.id) {
             queued.vlag = vlag;
             queued.sched_delayed = true;
@@ -430,14 +427,14 @@ impl CfsRq {
     /// Source: fair.c:`requeue_delayed_entity`.
     pub fn requeue_delayed(&mut self, id: impl Into<EntityId>) -> bool {
         let id = id.into();
-        let from_7_2 = self.generation >= Generation::V7_2;
-        if from_7_2 {
+        let updates = self.rev.has(features::UPDATE_ENTITY_LAG);
+        if updates {
             self.update_curr();
         }
         let Some(entity) = self.get(id).copied().filter(|e| e.sched_delayed) else {
             return false;
         };
-        if from_7_2 {
+        if updates {
             let (vlag, changed) = self.update_entity_lag(&entity);
             self.replace_delayed(id, vlag, changed);
         } else if self.features.delay_zero {
@@ -529,7 +526,7 @@ impl CfsRq {
         let curr = self.curr.as_ref().filter(|curr| eligible.of(curr.vruntime));
         if let Some(curr) = curr
             && protect
-            && (self.generation >= Generation::V7_2 || self.features.run_to_parity)
+            && (self.rev.has(features::VPROT) || self.features.run_to_parity)
             && self.protected(curr)
         {
             return Some(curr.id);
@@ -553,12 +550,10 @@ impl CfsRq {
             return false;
         };
         self.clear_buddies(Some(id));
-        match self.generation {
-            Generation::V6_6 | Generation::V6_12 => entity.vlag = entity.deadline as i64,
-            Generation::V7_2 | Generation::V7_3 if first => {
-                entity.vprot = self.protected_until(&entity)
-            }
-            Generation::V7_2 | Generation::V7_3 => {}
+        if !self.rev.has(features::VPROT) {
+            entity.vlag = entity.deadline as i64;
+        } else if first {
+            entity.vprot = self.protected_until(&entity);
         }
         entity.exec_start = self.clock_task;
         self.curr = Some(entity);
@@ -575,7 +570,7 @@ impl CfsRq {
         if self.curr.as_ref().is_some_and(|curr| curr.load != load) {
             self.reweight(id, load);
         }
-        if self.generation >= Generation::V7_2
+        if self.rev.has(features::VPROT)
             && let Some(mut curr) = self.curr
         {
             curr.vprot = self.protected_until(&curr);
@@ -596,7 +591,8 @@ impl CfsRq {
         if quantum >= entity.slice {
             return entity.deadline;
         }
-        let until = if self.generation >= Generation::V7_3 && self.features.preempt_short {
+        let while_eligible = self.rev.has(features::PROTECT_WHILE_ELIGIBLE);
+        let until = if while_eligible && self.features.preempt_short {
             self.ineligible_vruntime()
         } else {
             entity.vruntime.wrapping_add(entity.load.calc_delta_fair(self.delta_rev, quantum))

@@ -1,30 +1,7 @@
-//! Settings of a runqueue, told once: the generation of the kernel, its switches and its tunables.
+//! Settings of a runqueue, told once: the kernel's switches and its tunables.
 
-use crate::KernelRev;
 use crate::latency_nice::latency_slice;
-
-/// The kernels that schedule alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Generation {
-    V6_6,
-    V6_12,
-    V7_2,
-    V7_3,
-}
-
-impl Generation {
-    pub(super) fn of(rev: KernelRev) -> Generation {
-        if rev >= KernelRev::V7_3 {
-            Generation::V7_3
-        } else if rev >= KernelRev::V7_2 {
-            Generation::V7_2
-        } else if rev >= KernelRev::V6_12 {
-            Generation::V6_12
-        } else {
-            Generation::V6_6
-        }
-    }
-}
+use crate::{KernelRev, features};
 
 /// The scheduler's switches (kernel/sched/features.h), named as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,17 +35,16 @@ impl Features {
     /// Until 6.11 a new task was placed twice, the second time without `ENQUEUE_INITIAL`, so
     /// that `PLACE_DEADLINE_INITIAL`, though on, had no effect: it is off here.
     pub fn of(rev: KernelRev) -> Features {
-        let from_6_12 = rev >= KernelRev::V6_12;
         Features {
             place_lag: true,
-            place_deadline_initial: from_6_12,
-            place_rel_deadline: from_6_12,
+            place_deadline_initial: rev.has(features::PLACE_DEADLINE_INITIAL),
+            place_rel_deadline: rev.has(features::PLACE_REL_DEADLINE),
             run_to_parity: true,
-            preempt_short: from_6_12,
-            delay_dequeue: from_6_12,
-            delay_zero: from_6_12,
-            pick_buddy: from_6_12,
-            inverse_weights: rev < KernelRev::V7_2,
+            preempt_short: rev.has(features::PREEMPT_SHORT),
+            delay_dequeue: rev.has(features::DELAY_DEQUEUE),
+            delay_zero: rev.has(features::DELAY_ZERO),
+            pick_buddy: rev.has(features::PICK_BUDDY),
+            inverse_weights: !rev.has(features::CALC_DELTA_FAIR),
             wakeup_preemption: true,
         }
     }
@@ -91,8 +67,7 @@ pub struct Tunables {
 /// 6.6, 6.12 and 6.14 are taken as their stable series have it, which took the change over in May 2025
 /// (6.6.93); those between them had ended before.
 fn normalized_base_slice(rev: KernelRev) -> u64 {
-    let stable = [KernelRev::V6_6, KernelRev::V6_12, KernelRev::new(6, 14)].contains(&rev);
-    if stable || rev >= KernelRev::new(6, 15) { 700_000 } else { 750_000 }
+    if rev.has(features::BASE_SLICE_700US) { 700_000 } else { 750_000 }
 }
 
 impl Tunables {

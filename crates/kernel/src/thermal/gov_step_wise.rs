@@ -12,8 +12,8 @@
 //! Source: drivers/thermal/gov_step_wise.c:get_target_state, in 6.1 and 6.12 (see
 //! [`thermal_core`](super::thermal_core) for what lies around them).
 
-use super::thermal_core::{THRESHOLDS, Trend};
-use crate::KernelRev;
+use super::thermal_core::Trend;
+use crate::{KernelRev, features};
 
 /// A cooling device at a trip point, which may use the states from `lower` to `upper`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Instance {
         let (lower, upper) = (self.lower, self.upper);
         let more = (state + 1).clamp(lower, upper);
         let less = state.saturating_sub(1);
-        let old = rev < THRESHOLDS;
+        let old = !rev.has(features::THERMAL_THRESHOLDS);
         match (throttle, trend) {
             (false, _) if !self.initialized => None,
             (true, _) if !self.initialized => Some(more),

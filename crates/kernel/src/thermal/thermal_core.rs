@@ -11,10 +11,7 @@
 //!
 //! Source: drivers/thermal/thermal_core.c:handle_thermal_trip, thermal_helpers.c:get_tz_trend.
 
-use crate::KernelRev;
-
-/// Release from which on thresholds follow hysteresis.
-pub const THRESHOLDS: KernelRev = KernelRev::V6_12;
+use crate::{KernelRev, features};
 
 /// Direction of a zone's temperature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +77,8 @@ impl Trip {
     }
     /// Whether a governor has to do something about it.
     pub fn throttles(&self, rev: KernelRev, millicelsius: i64) -> bool {
-        millicelsius >= if rev < THRESHOLDS { self.temperature } else { self.threshold }
+        let follows = rev.has(features::THERMAL_THRESHOLDS);
+        millicelsius >= if follows { self.threshold } else { self.temperature }
     }
 }
 

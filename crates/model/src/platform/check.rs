@@ -152,7 +152,7 @@ fn domain(name: &str, d: &Domain, all: &mut Vec<String>) {
 fn inefficient_opps(d: &Domain) -> Vec<(u64, u64)> {
     let state = |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..Default::default() };
     let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
-    em_compute_costs(KernelRev::V7_2, &mut states, d.capacity);
+    em_compute_costs(KernelRev::NEWEST, &mut states, d.capacity);
     let mut flagged = Vec::new();
     for (i, s) in states.iter().enumerate().filter(|(_, s)| s.inefficient) {
         if let Some(better) = states[i..].iter().find(|s| !s.inefficient) {

@@ -26,15 +26,15 @@ use crate::state::machine::Machine;
 use crate::state::pressure::Input;
 use crate::state::thermal::{Device, Heaters, Thermal, Zone};
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::thermal::cpufreq_cooling::{
     PerfState, cpu_freq_to_power, get_requested_power, get_state_freq, max_level, power2state,
 };
 use risetime_kernel::thermal::gov_power_allocator::{Constants, Pid, PowerActor, divvy_up_power};
 use risetime_kernel::thermal::gov_step_wise::Instance;
 use risetime_kernel::thermal::rc::{Node, STEP};
-use risetime_kernel::thermal::thermal_core::{Crossed, THRESHOLDS, Trip, get_tz_trend};
+use risetime_kernel::thermal::thermal_core::{Crossed, Trip, get_tz_trend};
 use risetime_kernel::units::{CpuId, Instant, KHz};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::{Domain, thermal};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{CpuPowers, Event};
@@ -192,7 +192,7 @@ impl Zone {
         for trip in &mut self.trips {
             match trip.handle_thermal_trip(millicelsius, last) {
                 // Governors count for themselves.
-                _ if rev < THRESHOLDS => {}
+                _ if !rev.has(features::THERMAL_THRESHOLDS) => {}
                 Crossed::Up => self.passive += 1,
                 Crossed::Down => self.passive -= 1,
                 Crossed::No => {}
@@ -222,7 +222,7 @@ impl Zone {
                 instance.initialized = true;
             }
         }
-        if rev < THRESHOLDS {
+        if !rev.has(features::THERMAL_THRESHOLDS) {
             let targets = self.instances.iter().flatten().filter_map(|i| i.target);
             self.passive = targets.count() as u32;
         }
@@ -236,7 +236,7 @@ impl Zone {
         loads: &[Load],
     ) {
         let off = switch_on(&self.trips).is_some_and(|on| millicelsius < on);
-        if rev < THRESHOLDS {
+        if !rev.has(features::THERMAL_THRESHOLDS) {
             self.passive = (!off).into();
         }
         let Some((constants, pid)) = &mut self.allocator else { return };

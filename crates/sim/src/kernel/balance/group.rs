@@ -18,9 +18,9 @@ use crate::kernel::placement::fork::{
 use crate::kernel::placement::idle_sibling::is_core_idle;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
-use risetime_kernel::KernelRev;
 use risetime_kernel::fits::capacity_greater;
 use risetime_kernel::units::{Capacity, CpuId};
+use risetime_kernel::{KernelRev, features};
 
 /// A group's load (`struct sg_lb_stats`).
 #[derive(Debug, PartialEq, Eq)]
@@ -88,9 +88,9 @@ pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
 /// Whether tasks should rather be in the groups beside the busiest one: as that one says
 /// (`sds->prefer_sibling`).
 pub(super) fn prefer_sibling(env: &Env, m: &Machine, busiest: &Group) -> bool {
-    match m.lb_rev() < KernelRev::V6_5 {
-        true => prefer_sibling_pre_6_5(env, m),
-        false => busiest.flags & sd::PREFER_SIBLING != 0,
+    match m.lb_rev().has(features::PREFER_SIBLING_BUSIEST) {
+        true => busiest.flags & sd::PREFER_SIBLING != 0,
+        false => prefer_sibling_pre_6_5(env, m),
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn sibling_imbalance(
     busiest: &Group,
     local: &Group,
 ) -> usize {
-    if rev < KernelRev::V6_6 {
+    if !rev.has(features::SIBLING_IMBALANCE) {
         // A busy CPU pulls, too.
         return busiest.running.saturating_sub(local.running);
     }
@@ -240,7 +240,7 @@ impl Group {
         runnable: u64,
     ) {
         // Until 7.2 a misfit task counts also where it cannot be helped.
-        let helps = m.rev < KernelRev::V7_3
+        let helps = !m.rev.has(features::MISFIT_HELPED)
             || capacity_greater(m.capacity_of(env.dst), Capacity(self.max_capacity));
         if domain.has(sd::ASYM_CPUCAPACITY) && !helps {
             self.misfit_load = 0;
@@ -261,7 +261,7 @@ impl Group {
             Some(GroupType::LlcBalance)
         } else if m.root.group_imbalance[group.id] {
             Some(GroupType::Imbalanced)
-        } else if m.lb_rev() >= KernelRev::V6_6
+        } else if m.lb_rev().has(features::SMT_BALANCE)
             && !local
             && env.idle != When::Busy
             && shared
@@ -290,7 +290,7 @@ pub(super) fn busier(
 ) -> bool {
     let here = m.capacity_of(env.dst);
     // A busy sibling takes away what a bigger core would give.
-    let core_idle = || !m.rev.has_late_fix_of(KernelRev::V7_2) || is_core_idle(m, env.dst);
+    let core_idle = || !m.rev.has(features::DST_CORE_IDLE) || is_core_idle(m, env.dst);
     let misfit_elsewhere = asym
         && g.kind == GroupType::Misfit
         && (!core_idle()
@@ -301,7 +301,7 @@ pub(super) fn busier(
     }
     let kind = busiest.map_or(GroupType::HasSpare, |b| b.kind);
     // In 6.1, 6.8 and 6.11 a group of a busier kind is taken whatever its CPUs are.
-    let by_kind_alone = !m.rev.has_late_fix_of(KernelRev::V7_2) && g.kind > kind;
+    let by_kind_alone = !m.rev.has(features::BIGGER_GROUP_FULL) && g.kind > kind;
     let too_big = asym
         && g.kind <= GroupType::FullyBusy
         && !by_kind_alone
@@ -317,8 +317,8 @@ pub(super) fn busier(
 pub(super) fn busier_of_its_kind(rev: KernelRev, g: &Group, busiest: &Group) -> bool {
     match g.kind {
         GroupType::Overloaded => g.avg_load > busiest.avg_load,
-        GroupType::Misfit if rev < KernelRev::V6_9 => g.misfit_load >= busiest.misfit_load,
-        GroupType::Misfit => g.misfit_load > busiest.misfit_load,
+        GroupType::Misfit if rev.has(features::MISFIT_FIRST) => g.misfit_load > busiest.misfit_load,
+        GroupType::Misfit => g.misfit_load >= busiest.misfit_load,
         // The first one is as good as any.
         GroupType::Imbalanced => false,
         GroupType::LlcBalance => g.prefers_here > busiest.prefers_here,
@@ -326,12 +326,16 @@ pub(super) fn busier_of_its_kind(rev: KernelRev, g: &Group, busiest: &Group) -> 
             has_less_spare(g, busiest)
         }
         // Nobody has counted their `avg_load`: it is 0, and up to 6.4 the first one stays.
-        GroupType::FullyBusy if rev < KernelRev::V6_5 => g.avg_load > busiest.avg_load,
+        GroupType::FullyBusy if !rev.has(features::FULLY_BUSY_LAST) => {
+            g.avg_load > busiest.avg_load
+        }
         GroupType::SmtBalance | GroupType::FullyBusy => {
             g.avg_load > busiest.avg_load || (g.avg_load == busiest.avg_load && !is_core(busiest))
         }
         // No task should leave a core of its own, whose threads would then both be idle.
-        GroupType::HasSpare if rev >= KernelRev::V6_6 && smt_vs_nonsmt_groups(g, busiest) => {
+        GroupType::HasSpare
+            if rev.has(features::SMT_VS_NONSMT_GROUPS) && smt_vs_nonsmt_groups(g, busiest) =>
+        {
             !is_core(g) || g.fair_queued > 1
         }
         GroupType::HasSpare => has_less_spare(g, busiest),

@@ -17,8 +17,8 @@
 //! What a look does: [`pull`]; how groups compare: [`group`]; what caches have to do with it: [`llc`].
 //!
 //! Which release brought which form, here and in `placement/` (read: 6.1.176, 6.1.192, 6.6.0, 6.8.0, 6.12.117,
-//! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases, `KernelRev::has_fix_of`; with **: in 6.1 only
-//! after 6.1.176, `has_late_fix_of`):
+//! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases; with **: in 6.1 only
+//! after 6.1.176; the rows are in `risetime_kernel::features`):
 //!
 //! ```text
 //! 6.5    tasks spread if the busiest group says so; before, if the own domain below does
@@ -66,7 +66,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, NohzKick};
 use crate::state::topology::SchedDomain;
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};
 use risetime_kernel::units::{CpuId, Span};
 
@@ -402,7 +402,7 @@ impl Machine {
     /// `check_misfit_status`, where capacities differ.
     fn has_misfit(&self, cpu: CpuId) -> bool {
         let (m, c) = (self, self.cpu(cpu));
-        if m.lb_rev() >= KernelRev::V6_10 {
+        if m.lb_rev().has(features::CHECK_MISFIT_STATUS) {
             return check_misfit_status(c.misfit_task_load);
         }
         let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
@@ -424,7 +424,7 @@ impl Machine {
         let m = self;
         let mut idle = m.root.idle_cpus.iter().filter(|c| m.idle_cpu(*c));
         let first = idle.next();
-        if m.rev < KernelRev::V7_3 || !m.root.smt {
+        if !m.rev.has(features::FIND_NEW_ILB_CORE) || !m.root.smt {
             return first;
         }
         let mut all = first.into_iter().chain(idle);

@@ -28,7 +28,7 @@ use crate::state::machine::{Machine, State};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
 use crate::state::topology::sd;
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
@@ -373,7 +373,7 @@ impl Machine {
     /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
     /// any other failure.
     fn forgives(&self, kind: Option<Migrate>) -> bool {
-        self.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
+        self.lb_rev().has(features::MIGRATE_MISFIT_FORGIVEN) && kind == Some(Migrate::Misfit)
     }
 
     /// Whether this CPU balances for its group: only one does, the first idle one, since 6.6 of an
@@ -388,8 +388,9 @@ impl Machine {
         }
         let domain = &m.cpu(env.this).sched_domains[env.level];
         let mask = &domain.local().mask;
-        let by_core =
-            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
+        let by_core = m.lb_rev().has(features::SHOULD_WE_BALANCE_CORE)
+            && m.root.smt
+            && !domain.has(sd::SHARE_CPUCAPACITY);
         let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
         let in_charge = match by_core {
             false => idle.next(),
@@ -461,7 +462,7 @@ impl Machine {
             let bigger = || capacity_greater(m.capacity_of(env.dst), m.capacity_of(cpu));
             // Since 7.3 a thread beside a busy one, or a like CPU around another L2, gives, too.
             let gives = || {
-                m.rev >= KernelRev::V7_3
+                m.rev.has(features::ONLY_TASK_GIVEN)
                     && ((m.root.smt && !is_core_idle(m, cpu))
                         || (m.root.cluster && m.cpu(env.dst).capacity == c.capacity))
             };
@@ -492,7 +493,7 @@ impl Machine {
     /// Whether a look goes on where all tasks so far are pinned. Up to 6.10 `detach_tasks` went on
     /// beyond `loop_max` until a task might come; the long-term kernels have that taken back.
     fn tries_all_pinned(&self) -> bool {
-        !self.rev.has_fix_of(KernelRev::new(6, 11))
+        !self.rev.has(features::DETACH_LOOP_MAX)
     }
 
     /// `can_migrate_task`: also notes which of the tasks affinity keeps away.
@@ -537,7 +538,7 @@ impl Machine {
     /// a task whose group waits for its quota.
     fn ineligible_on_dst(&self, env: &Env, src: CpuId, task: TaskId, failed: u32) -> bool {
         let g = self.task(task).group;
-        let had_its_share = self.rev >= KernelRev::V7_2
+        let had_its_share = self.rev.has(features::TASK_IS_INELIGIBLE)
             && failed == 0
             && self.queue(env.dst, g).nr_queued() > 0
             && !self.queue(src, g).entity_eligible(task);

@@ -17,7 +17,7 @@ use super::{Placed, within_affinity};
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Why;
@@ -133,7 +133,7 @@ fn idler(s: &Stats, best: &Stats) -> bool {
 /// `update_sg_wakeup_stats`.
 fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) -> Stats {
     // Before 6.19 only the later long-term ones leave out what the task may not use.
-    let counted = match m.rev.has_late_fix_of(KernelRev::V6_19) {
+    let counted = match m.rev.has(features::FORK_ALLOWED) {
         true => group.span.and(&m.task(task).allowed),
         false => group.span,
     };
@@ -193,7 +193,7 @@ pub(crate) struct GroupLoad {
 /// Whether a group can be overloaded at all: since 7.2, with EAS on, only if one of its CPUs is
 /// overutilized.
 pub(crate) fn may_overload(m: &Machine, overutilized: bool) -> bool {
-    m.rev < KernelRev::V7_2 || !m.root.energy_aware || overutilized
+    !m.rev.has(features::GROUP_OVERUTILIZED) || !m.root.energy_aware || overutilized
 }
 
 /// `group_classify`: the first that holds of overloaded, what else strains it, has spare, fully busy.
