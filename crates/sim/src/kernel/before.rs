@@ -20,6 +20,7 @@ use crate::kernel::rq::{Parts, Rq};
 use crate::state::before::{Before, RtTracking};
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
+use risetime_kernel::features::{self, Feature};
 use risetime_kernel::pelt::Pelt;
 use risetime_kernel::pelt_before::Scale;
 use risetime_kernel::rt_avg::capacity_of_pre_4_19;
@@ -105,13 +106,13 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
         .hint(format!("leave `{TIME_AVG}` out, or add {RT_TRACKING}=rt_avg")))
 }
 
-/// Whether `rev` has what `since` brought, unless the setting says otherwise.
-fn has(rev: KernelRev, since: (u16, u16), said: Option<bool>) -> bool {
-    said.unwrap_or(rev >= KernelRev::new(since.0, since.1))
+/// Whether `rev` behaves so, unless the setting says otherwise.
+fn has(rev: KernelRev, feature: Feature, said: Option<bool>) -> bool {
+    said.unwrap_or(rev.has(feature))
 }
 
 fn averages(rev: KernelRev, settings: &Settings) -> bool {
-    !has(rev, (4, 19), settings.name(RT_TRACKING).map(|name| name == "pelt"))
+    !has(rev, features::RT_PELT, settings.name(RT_TRACKING).map(|name| name == "pelt"))
 }
 
 /// The behaviour that settings ask for, else that of the kernel.
@@ -119,18 +120,23 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Before {
     let on = |name: &str| settings.int(name).map(|on| on == 1);
     let half = Span::from_us(settings.int(TIME_AVG).unwrap_or(1000).max(2) as u64 * 1000 / 2);
     Before {
-        contribution: !has(rev, (5, 1), settings.name(INVARIANCE).map(|name| name == "time")),
-        propagates: has(rev, (4, 10), on(PROPAGATE)),
-        util_est: has(rev, (4, 17), on(UTIL_EST)),
-        nohz_stats: has(rev, (4, 17), on(NOHZ_STATS)),
+        contribution: !has(
+            rev,
+            features::PELT_INVARIANCE,
+            settings.name(INVARIANCE).map(|name| name == "time"),
+        ),
+        propagates: has(rev, features::PELT_PROPAGATE, on(PROPAGATE)),
+        util_est: has(rev, features::UTIL_EST, on(UTIL_EST)),
+        nohz_stats: has(rev, features::NOHZ_STATS, on(NOHZ_STATS)),
         sched_avg_period: averages(rev, settings).then_some(half),
     }
 }
 
 /// Whether PELT loses remainders, and divides by whole periods.
 pub(crate) fn of_decay(rev: KernelRev, settings: &Settings) -> (bool, bool) {
-    let kept = has(rev, (4, 12), settings.name(REMAINDER).map(|name| name == "kept"));
-    (!kept, !has(rev, (4, 13), settings.name(DIVIDER).map(|name| name == "passed")))
+    let kept =
+        has(rev, features::PELT_REMAINDER, settings.name(REMAINDER).map(|name| name == "kept"));
+    (!kept, !has(rev, features::PELT_DIVIDER, settings.name(DIVIDER).map(|name| name == "passed")))
 }
 
 impl Machine {

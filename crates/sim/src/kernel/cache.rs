@@ -37,9 +37,9 @@ use crate::kernel::rq::Rq;
 use crate::state::cache::{Llc, Process, SchedCache};
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, Machine, Role};
-use risetime_kernel::KernelRev;
 use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats, update_avg_scale};
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::cell::Cell;
@@ -109,7 +109,8 @@ pub(crate) const PARAMS: &[Param] = &[
 
 /// Whether the kernel as it comes gathers tasks there.
 fn is_cache_aware(platform: &Platform, kernel: KernelRev) -> bool {
-    kernel >= KernelRev::V7_2 && platform.caches().iter().filter(|c| !c.is_empty()).count() > 1
+    kernel.has(features::SCHED_CACHE)
+        && platform.caches().iter().filter(|c| !c.is_empty()).count() > 1
 }
 
 /// `cpu_smt_num_threads`
@@ -136,7 +137,9 @@ pub(crate) fn default(platform: &Platform, kernel: KernelRev, name: &str) -> Opt
 /// Errors: such a setting of an older kernel.
 pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     let set = ALL.into_iter().find(|name| settings.int(name).is_some());
-    let Some(name) = set.filter(|_| policy.kernel < KernelRev::V7_2) else { return Ok(()) };
+    let Some(name) = set.filter(|_| !policy.kernel.has(features::SCHED_CACHE)) else {
+        return Ok(());
+    };
     let what = format!(
         "`{name}` is a setting of cache-aware scheduling, which kernels from 7.2 on have, and this is {}",
         policy.kernel

@@ -32,8 +32,8 @@ use crate::state::machine::{Machine, State};
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::features;
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
@@ -595,7 +595,7 @@ impl Rq<'_, '_> {
         if waker.cpu == cpu || m.costs.is_free(Kind::Remote) {
             return false;
         }
-        let idle = m.rev >= KernelRev::new(5, 8) && m.cpu(cpu).nr_running() == 0;
+        let idle = m.rev.has(features::TTWU_QUEUE_IDLE) && m.cpu(cpu).nr_running() == 0;
         if !idle && m.cpus_share_cache(waker.cpu, cpu) {
             return false;
         }

@@ -18,8 +18,8 @@ use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::from_time_0;
-use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
+use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
 use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_blocked_se, update_load_avg_se};
 use risetime_kernel::pelt_cfs::{
@@ -196,7 +196,7 @@ impl Rq<'_, '_> {
         if self.m().cpu(cpu).curr == Some(task) {
             self.account_anew();
         }
-        let sample_first = (KernelRev::V6_12..KernelRev::V7_2).contains(&rev);
+        let sample_first = rev.has(features::UTIL_EST_SAMPLE_FIRST);
         if sleep && sample_first {
             self.util_est_sample(task);
         }
@@ -299,7 +299,7 @@ impl Rq<'_, '_> {
     pub(crate) fn update_misfit_status(&mut self, task: Option<TaskId>) {
         let cpu = self.cpu;
         // Android's EAS of before 4.20 moves such tasks, too.
-        let pulled = self.m().rev >= KernelRev::V4_20 || self.m().root.energy_aware;
+        let pulled = self.m().rev.has(features::MISFIT) || self.m().root.energy_aware;
         if !self.m().root.asym_cpucap || !pulled {
             return;
         }

@@ -17,10 +17,10 @@ use crate::state::bandwidth::throttles_tasks;
 use crate::state::group::level_avg;
 use crate::state::hooks::Step;
 use crate::state::machine::State;
-use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{
     DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, LoadWeight, Wakeup,
 };
+use risetime_kernel::features;
 use risetime_kernel::group::{calc_group_shares, se_weight};
 use risetime_kernel::pelt::update_load_avg_se;
 use risetime_kernel::pelt_cfs::{
@@ -190,7 +190,7 @@ impl Rq<'_, '_> {
         self.update_load_avg_group(g);
         self.se_update_runnable(g);
         self.update_cfs_group(g);
-        if self.m().groups.nested && self.m().rev >= KernelRev::V6_12 {
+        if self.m().groups.nested && self.m().rev.has(features::CFS_RQ_MIN_SLICE) {
             let slice = self.m().groups.rq(cpu, g).cfs.min_slice();
             let above = self.m().groups.parent(g);
             if slice != u64::MAX {
@@ -315,7 +315,7 @@ impl Rq<'_, '_> {
             let rq = self.level(g);
             let slice = rq.cfs.min_slice();
             if let Some(mut entity) = rq.se.entity.take() {
-                if rev >= KernelRev::V6_12 && slice != u64::MAX {
+                if rev.has(features::CFS_RQ_MIN_SLICE) && slice != u64::MAX {
                     (entity.slice, entity.custom_slice) = (slice, true);
                 }
                 self.queue_mut(above).enqueue(entity, EnqueueKind::Wakeup);

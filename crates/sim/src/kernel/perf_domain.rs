@@ -24,12 +24,12 @@
 
 use crate::state::machine::{FreqDomain, Machine};
 use crate::state::perf_domain::{PerfDomain, Scale};
-use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{
     EmPerfState, cppc_states, em_compute_costs_at, em_init_performance, em_recalc_costs,
     hybrid_states,
 };
 use risetime_kernel::units::{Capacity, KHz, MicroWatts, Span, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::{Domain, Opp};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
@@ -99,12 +99,12 @@ pub(crate) fn check(
         Err(InputError::new(format!("setting {name}={value}"), what))
     };
     let since = match settings.name(ENERGY_MODEL) {
-        Some("cppc") => KernelRev::new(5, 19),
-        Some("hybrid") => KernelRev::new(6, 16),
-        _ => KernelRev::new(0, 0),
+        Some("cppc") => Some(features::CPPC_EM),
+        Some("hybrid") => Some(features::HYBRID_EM),
+        _ => None,
     };
-    if policy.kernel < since {
-        let (name, what) = (settings.name(ENERGY_MODEL).unwrap_or("").to_owned(), since);
+    if let Some(since) = since.filter(|since| !policy.kernel.has(*since)) {
+        let (name, what) = (settings.name(ENERGY_MODEL).unwrap_or("").to_owned(), since.first);
         return refused(
             ENERGY_MODEL,
             &name,
@@ -112,8 +112,9 @@ pub(crate) fn check(
         );
     }
     if on(settings, OPP_CAPACITY) {
-        if policy.kernel < KernelRev::V6_9 {
-            let what = format!("wanted 6.9 or newer, found {}", policy.kernel);
+        if !policy.kernel.has(features::EM_PERFORMANCE) {
+            let since = features::EM_PERFORMANCE.first;
+            let what = format!("wanted {since} or newer, found {}", policy.kernel);
             return refused(OPP_CAPACITY, "1", what);
         }
         if platform.domains.iter().all(|d| d.opps[0].capacity.is_none()) {
@@ -146,7 +147,8 @@ pub(crate) fn ready_after(settings: &Settings) -> Option<Span> {
 pub(crate) fn scale(e: &Experiment, d: &Domain, boost: bool) -> Scale {
     let cpuinfo_max = if boost { d.freq_boost() } else { d.freq_max() };
     // Commit 9942cb22ea45: "sched/topology: Add a new arch_scale_freq_ref() method".
-    let freq_ref = if e.policy.kernel < KernelRev::V6_8 { cpuinfo_max } else { d.freq_max() };
+    let by_itself = e.policy.kernel.has(features::ARCH_SCALE_FREQ_REF);
+    let freq_ref = if by_itself { d.freq_max() } else { cpuinfo_max };
     let kept = |o: &Opp| o.capacity.map(|capacity| (o.freq, capacity));
     let of_opp = match on(&e.settings, OPP_CAPACITY) {
         true => d.opps.iter().filter_map(kept).collect(),
@@ -182,7 +184,7 @@ pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfD
         states.clear();
     }
     // Commit 1f39fa0dccff: "cpufreq: Introducing CPUFREQ_RELATION_E".
-    if rev < KernelRev::new(5, 16) || states.is_empty() {
+    if !rev.has(features::CPUFREQ_RELATION_E) || states.is_empty() {
         inefficient.fill(false);
     }
     let table = PerfDomain {
@@ -191,7 +193,7 @@ pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfD
         cost: Vec::new(),
         artificial: false,
         capacity: d.capacity,
-        freq_ref: if rev < KernelRev::V6_8 { made } else { scale.freq_ref },
+        freq_ref: if rev.has(features::ARCH_SCALE_FREQ_REF) { scale.freq_ref } else { made },
     };
     let pd = match artificial(e, d) {
         None => table,
@@ -235,10 +237,10 @@ impl FreqDomain {
             return;
         }
         pd.capacity = capacity;
-        if rev == KernelRev::V6_8 {
+        if rev.has(features::ARCH_SCALE_FREQ_REF) && !rev.has(features::EM_PERFORMANCE) {
             pd.freq_ref = self.scale.freq_ref;
         }
-        if rev >= KernelRev::V6_9 {
+        if rev.has(features::EM_PERFORMANCE) {
             let highest = pd.states.last().map_or(KHz(0), |s| s.frequency);
             em_init_performance(&mut pd.states, capacity, highest);
             if !pd.artificial {

@@ -14,14 +14,14 @@
 
 use crate::kernel::governor::DomainView;
 use crate::state::machine::Machine;
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{CpuUtilType, effective_cpu_util_pre_6_8};
 use risetime_kernel::uclamp::{Uclamp, uclamp_rq_util_with};
 use risetime_kernel::units::{CpuId, Util};
+use risetime_kernel::{KernelRev, features};
 
 /// Whether the clamps reach the iowait boost and the hold of a busy CPU's frequency.
 fn clamps_reach_schedutil(rev: KernelRev) -> bool {
-    rev >= KernelRev::new(5, 18)
+    rev.has(features::UCLAMP_BOOST)
 }
 
 impl Machine {

@@ -29,8 +29,8 @@ use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::CpuId;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Default, Home, Param, Range, Settings, Value};
 
 const PREEMPT: &str = "preempt";
@@ -50,7 +50,7 @@ pub(crate) const PARAMS: &[Param] = &[Param {
 
 /// The model of a kernel that nobody has told otherwise.
 pub(crate) fn preempt_of(rev: KernelRev) -> Value {
-    Value::Name(if rev >= KernelRev::new(7, 0) { LAZY } else { FULL }.into())
+    Value::Name(if rev.has(features::PREEMPT_LAZY) { LAZY } else { FULL }.into())
 }
 
 /// The preemption model that settings ask for, with nothing pending on any CPU.

@@ -33,12 +33,12 @@ use crate::state::preempt::Preempt;
 use crate::state::series::Series;
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::uclamp::{UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::InputError;
 use risetime_trace::{Event, Hears, Why};
 
@@ -342,7 +342,7 @@ impl Rq<'_, '_> {
     /// one up to 5.6 (that release is from memory of the commit).
     pub(crate) fn any_of(&mut self, allowed: &CpuSet) -> Option<CpuId> {
         let among = allowed.and(&self.m().root.online);
-        if self.m().rev < KernelRev::new(5, 7) {
+        if !self.m().rev.has(features::AFFINITY_ANY_DISTRIBUTE) {
             return among.lowest();
         }
         let found = self.m().classes.any_distribute(&among, self.cpu)?;

@@ -35,12 +35,12 @@
 use crate::kernel::before;
 use crate::kernel::governor::schedutil;
 use crate::state::series::{CpuSeries, Limit, Room, Series};
-use risetime_kernel::KernelRev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::energy_model::feec_margin;
 use risetime_kernel::pelt::{Decay, MAX_HALF_LIFE};
 use risetime_kernel::response_time::response_time_mult;
 use risetime_kernel::units::{Span, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
@@ -276,7 +276,7 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
         util_est_boost: on("util_est_boost"),
         runnable_boost: settings
             .int("runnable_boost")
-            .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
+            .map_or(rev.has(features::RUNNABLE_BOOST), |boost| boost != 0),
         latency_nice: on(LATENCY_NICE),
         eas_margin: settings.int("eas_margin").map_or(feec_margin(rev), |m| m.max(0) as u64),
     }

@@ -8,10 +8,10 @@
 
 use crate::kernel::class::demotion::DEMOTION;
 use crate::state::sysctls::Sysctls;
-use risetime_kernel::KernelRev;
 use risetime_kernel::dl_server;
 use risetime_kernel::rt::{RtBandwidth, rr_timeslice, rr_timeslice_ms, rr_timeslice_of_ms};
 use risetime_kernel::units::Span;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 
@@ -108,12 +108,12 @@ const ALWAYS_HOT: i64 = u32::MAX as i64;
 /// `sysctl_sched_rt_runtime`: from 7.2 on the servers of other classes keep their part of a CPU, and deadline tasks may reserve the
 /// rest. Asked of Debian's kernels with one CPU: 6.12.117 refuses 94 of 100 ms, 7.2.13 and 7.3.4 take 94 and refuse 96.
 fn rt_runtime_us(kernel: KernelRev) -> i64 {
-    if kernel < KernelRev::V7_2 { 950_000 } else { 1_000_000 }
+    if kernel.has(features::RT_RUNTIME_WHOLE) { 1_000_000 } else { 950_000 }
 }
 
 /// The default of one that hangs on the platform, or that not every kernel has.
 pub(crate) fn default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
-    let served = kernel >= KernelRev::V6_12;
+    let served = kernel.has(features::FAIR_SERVER);
     match name {
         RR_TIMESLICE => Some(rr_timeslice_ms(platform.hz).into()),
         RT_RUNTIME => Some(rt_runtime_us(kernel) as u64),
@@ -128,7 +128,7 @@ pub(crate) fn fair_server(e: &Experiment) -> Option<(Span, Span)> {
     let ns = |name: &str, default: Span| {
         e.settings.int(name).map_or(default, |ns| Span(ns.max(0) as u64))
     };
-    (e.policy.kernel >= KernelRev::V6_12).then(|| {
+    e.policy.kernel.has(features::FAIR_SERVER).then(|| {
         let runtime = ns(SERVER_RUNTIME, dl_server::SERVER_RUNTIME);
         (runtime, ns(SERVER_PERIOD, dl_server::SERVER_PERIOD))
     })
@@ -137,7 +137,7 @@ pub(crate) fn fair_server(e: &Experiment) -> Option<(Span, Span)> {
 /// Errors: what the kernel refuses when it is written.
 pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     let server = [SERVER_RUNTIME, SERVER_PERIOD];
-    if policy.kernel < KernelRev::V6_12
+    if !policy.kernel.has(features::FAIR_SERVER)
         && let Some(name) = server.into_iter().find(|name| settings.int(name).is_some())
     {
         let what = format!(

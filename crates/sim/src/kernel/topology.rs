@@ -16,8 +16,8 @@
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::NewidleStats;
 use crate::state::topology::{Place, SchedDomain, SchedDomains, SchedGroup, SdShared, Shape, sd};
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, CpuId};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub(crate) fn sched_domains(
             .map(|&(level, flags)| build.domain(cpu, level, flags))
             .collect();
         // The level is older, but until 6.6 nobody asks who shares an L2.
-        let asked = rev >= KernelRev::new(6, 7);
+        let asked = rev.has(features::CLUSTER);
         result.cluster |= asked && domains.iter().any(|d| d.has(sd::CLUSTER));
         result.asym_cpucap |= domains.iter().any(|d| d.has(sd::ASYM_CPUCAPACITY));
         result.of[cpu.index()] = domains;
@@ -222,7 +222,7 @@ fn classify(
         };
         l.all_flags = l.spans.iter().map(|span| flags | asym(span)).collect();
     }
-    if rev < KernelRev::V7_3 {
+    if !rev.has(features::PREFER_SIBLING_ASYM) {
         // Unequal capacities take the preference for siblings from the level below.
         for cpu in online.iter() {
             for upper in 1..height[cpu.index()] {
@@ -412,7 +412,8 @@ fn place(
     let asym = domains.iter().position(|d| d.has(sd::ASYM_CPUCAPACITY_FULL));
     let llc_shared = llc.map(|l| of(false, &domains[l].span));
     // Until 7.2 what a search knows is kept with the cache, whatever the capacities.
-    let of_asym = asym.filter(|l| rev >= KernelRev::V7_2 && !domains[*l].has(sd::NUMA));
+    let of_asym =
+        asym.filter(|l| rev.has(features::SD_BALANCE_SHARED_ASYM) && !domains[*l].has(sd::NUMA));
     let balance_shared = of_asym.map(|l| of(true, &domains[l].span)).or(llc_shared);
     Place {
         llc,

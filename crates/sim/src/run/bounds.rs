@@ -10,8 +10,8 @@
 use crate::kernel::{perf_domain, pressure, sysctls};
 use crate::state::costs::Kind;
 use crate::time::cost;
-use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlRq;
+use risetime_kernel::features;
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::rt::RtBandwidth;
 use risetime_kernel::units::{Capacity, KHz, Span};
@@ -64,7 +64,7 @@ pub fn bounds(e: &Experiment) -> Bounds {
     let limits = sysctls::of_experiment(e).rt;
     let throttles = |RtBandwidth { period, runtime }: RtBandwidth| {
         let runtime = runtime.filter(|r| *r < period && *r > Span(0))?;
-        (e.policy.kernel < KernelRev::V6_12).then_some((runtime, period))
+        e.policy.kernel.has(features::RT_BANDWIDTH).then_some((runtime, period))
     };
     Bounds {
         max_bw: limits.runtime.map(|_| DlRq::new(limits).max_bw),
@@ -109,12 +109,12 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
         speeds,
         change: if low == high { Span(0) } else { Span(2 * latency.0) },
         follows_deadlines: governor == "schedutil"
-            && e.policy.kernel >= KernelRev::new(4, 17)
+            && e.policy.kernel.has(features::SUGOV_NEXT_FREQ_SHARED)
             && d.fast_switch,
         invariant: e.settings.name("freq_invariance") != Some("no"),
         kthread: (governor == "schedutil"
             && !d.fast_switch
-            && e.policy.kernel < KernelRev::new(6, 15))
+            && !e.policy.kernel.has(features::DL_REBUILD_RIGHT))
         .then_some((Span::from_ms(1), Span::from_ms(10))),
     }
 }

@@ -19,8 +19,8 @@ use crate::state::costs::{Costs, FULL};
 use crate::state::hooks::{Answer, Busy, Hooks, Point, Step, TaskSignals};
 use crate::state::machine::{FreqDomain, Machine, State};
 use crate::time::cost;
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
+use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, util_fits_cpu};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
 use risetime_kernel::units::{Capacity, CpuId, GroupId, KHz, Span, TaskId, Util};
@@ -253,7 +253,7 @@ impl Cause {
             // Before 4.20 a task was never too big for a CPU, but where its energy was looked at.
             Cause::Margin | Cause::Pull => {
                 let eas = experiment.settings.int("sched_energy_aware") == Some(1);
-                unequal && (experiment.policy.kernel >= KernelRev::V4_20 || eas)
+                unequal && (experiment.policy.kernel.has(features::MISFIT) || eas)
             }
             Cause::Queueing => {
                 let works = governor::find(governor).works.in_rev(experiment.policy.kernel);
@@ -291,7 +291,7 @@ impl Cause {
 
 /// Whether real-time tasks use up a time of theirs: up to 6.11.
 fn throttles_rt(experiment: &Experiment) -> bool {
-    experiment.policy.kernel < KernelRev::V6_12
+    experiment.policy.kernel.has(features::RT_BANDWIDTH)
 }
 
 /// Whether `key` is the setting `name`, or that of one policy.

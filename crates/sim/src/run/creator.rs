@@ -9,7 +9,7 @@ use crate::run::replay::{Creator, Turn};
 use crate::state::class::Class;
 use crate::state::machine::{Role, Task, Todo};
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
@@ -171,7 +171,7 @@ fn prepares(rq: &mut Rq<'_, '_>, creator: TaskId, child: TaskId) -> Option<Polic
     let (own, pulls) = (m.task(creator).sched.policy, m.classes.push_rt);
     let policy = m.task(child).sched.policy;
     let rises = m.class_of(child) == Class::Rt && m.class_of(creator) == Class::Fair;
-    let stays = rises && m.rev >= KernelRev::new(7, 0);
+    let stays = rises && m.rev.has(features::SCHED_CHANGE_END);
     if rises {
         rq.change_class(creator, policy);
     }

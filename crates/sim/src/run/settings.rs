@@ -14,8 +14,8 @@ use crate::kernel::sysctls;
 use crate::kernel::tracker;
 use crate::run::both_ways;
 use crate::time::{cost, noise};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{
     Catalogue, Default, Group, Home, Neutral, Param, Range, Settings, Value,
 };
@@ -287,7 +287,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     let own = take_own(platform, &mut policy)?;
     let policy = &policy;
     let mut settings = catalogue().resolve(policy, &|param| match param.name {
-        "sched_energy_aware" => Some(Value::Int((policy.kernel >= KernelRev::V5_0).into())),
+        "sched_energy_aware" => Some(Value::Int(policy.kernel.has(features::EAS).into())),
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
         name => {
             let of_fair = || fair_default(platform, policy.kernel, name);

@@ -55,7 +55,6 @@ use crate::user::power_hal::Service;
 use crate::user::program::Program;
 use crate::user::together::Together;
 use crate::{Counterfactual, governor, placement};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpuidle::IdleState;
@@ -66,6 +65,7 @@ use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
 use risetime_model::settings::Settings;
 use risetime_model::workload::{Attr, StartAt, TaskSpec};
@@ -326,9 +326,9 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let thermal = thermal::of_experiment(e);
     let known_power = domains.iter().all(|d| !d.pd.states.is_empty());
     // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
-    let invariant = is_freq_invariant(e) || rev < KernelRev::new(5, 11);
+    let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
     // Android's, before mainline's, asked for no governor.
-    let energy_model = (governor.name == "schedutil" || rev < KernelRev::V5_0)
+    let energy_model = (governor.name == "schedutil" || !rev.has(features::EAS))
         && known_power
         && invariant
         && perf_domain::ready_after(&e.settings).is_none()
@@ -591,7 +591,7 @@ fn add_kthreads(m: &mut Machine, works: Works) {
                 _ => ("sugov", Sched::sugov()),
             };
             let name = format!("{name}:{}", cpus[0].0);
-            let bound = matches!(works, Works::Fifo { .. }) || m.rev < KernelRev::new(7, 0);
+            let bound = matches!(works, Works::Fifo { .. }) || !m.rev.has(features::SUGOV_ANY_CPU);
             let own = || cpus.iter().copied().collect();
             let allowed = if bound { own() } else { CpuSet::first(m.cpus.len()) };
             let name = Name::new(&name);

@@ -3,9 +3,9 @@
 //! What happens to them: `kernel/bandwidth.rs`; arithmetic: [`risetime_kernel::bandwidth`].
 
 use crate::state::machine::Machine;
-use risetime_kernel::KernelRev;
 use risetime_kernel::bandwidth::{CfsBandwidth, Runtime};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
+use risetime_kernel::{KernelRev, features};
 use risetime_trace::QuotaStat;
 
 /// A group's pool with its timers.
@@ -105,7 +105,7 @@ impl RqBandwidth {
 
 /// Whether this kernel throttles tasks one by one instead of a group as a whole.
 pub(crate) fn throttles_tasks(rev: KernelRev) -> bool {
-    rev >= KernelRev::new(6, 18)
+    rev.has(features::TASK_THROTTLE)
 }
 
 /// Whether the time of a group that is throttled counts from then on; `queued`: it has a task.
@@ -113,7 +113,7 @@ pub(crate) fn throttles_tasks(rev: KernelRev) -> bool {
 /// Source: fair.c:`throttle_cfs_rq`; "sched: don't account throttle time for empty groups" (6.6), "sched/fair: Task based throttle
 /// time accounting" (6.18).
 pub(crate) fn counts_from_throttling(rev: KernelRev, queued: bool) -> bool {
-    rev < KernelRev::V6_6 || (queued && !throttles_tasks(rev))
+    !rev.has(features::THROTTLE_TIME_QUEUED) || (queued && !throttles_tasks(rev))
 }
 
 impl Machine {

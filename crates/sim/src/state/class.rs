@@ -7,13 +7,13 @@ use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Machine, Task};
-use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams, to_ratio};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
 use risetime_kernel::overcommit::Moved;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::workload::{Attr, Policy};
 use risetime_model::{Experiment, InputError};
 use risetime_trace::Why;
@@ -228,12 +228,13 @@ impl Classes {
         cpus: &mut [Cpu],
         tasks: &[Task],
     ) {
-        if rev < KernelRev::new(5, 4) || rev >= KernelRev::new(6, 15) {
+        if !rev.has(features::DL_REBUILD) || rev.has(features::DL_REBUILD_RIGHT) {
             return;
         }
         self.total_bw = 0;
         for cpu in 0..cpus.len() {
-            let server = cpus[cpu].fair_server.as_ref().filter(|_| rev >= KernelRev::new(6, 13));
+            let counts_server = rev.has(features::DL_REBUILD_SERVER);
+            let server = cpus[cpu].fair_server.as_ref().filter(|_| counts_server);
             if let Some(bw) = server.map(|server| server.bw) {
                 self.reserve_bw(cpus, bw);
             }
@@ -302,7 +303,7 @@ impl Machine {
     /// runs gets the highest.
     #[inline]
     pub(crate) fn knows_deadline_bandwidth(&self) -> bool {
-        self.rev >= KernelRev::new(4, 16)
+        self.rev.has(features::DL_RUNNING_BW)
     }
     /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
     pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {
@@ -321,7 +322,7 @@ impl Machine {
     /// `rt_task`: of a priority below MAX_RT_PRIO, which deadline tasks were, too, before 6.12.
     pub(crate) fn rt_task(&self, task: TaskId) -> bool {
         match self.class_of(task) {
-            Class::Deadline => self.rev < KernelRev::V6_12,
+            Class::Deadline => !self.rev.has(features::RT_TASK_NO_DL),
             class => class == Class::Stop || class.is_real_time(),
         }
     }

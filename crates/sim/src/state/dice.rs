@@ -7,7 +7,7 @@
 //! stats   a look that the dice let through counts for all that they did not: 1024 / (1 + ratio)
 //! ```
 //!
-//! 6.19 brought it, and the stable series of long-term kernels: `KernelRev::has_ni_random`. Off unless the
+//! 6.19 brought it, and the stable series of long-term kernels: `features::NI_RANDOM`. Off unless the
 //! setting `ni_random` asks for it, also in the virtual machine: with it, every run is another, and a run's
 //! notes say that it is off.
 //! DEVIATES(ni_random_dice): with `ni_random=1` the dice of newidle balancing come from one generator,
@@ -16,8 +16,8 @@
 //! Source: kernel/sched/fair.c:`sched_balance_newidle`, `update_newidle_stats`.
 
 use crate::state::draw::{GAMMA, mix};
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
+use risetime_kernel::{KernelRev, features};
 
 /// Results of a domain's looks.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl NewidleStats {
         self.success += success;
         if self.call >= 1024 {
             // NI_RATE
-            let rate = rev >= KernelRev::V7_2;
+            let rate = rev.has(features::NI_RATE);
             let passed = if rate { now.since(self.stamp).0 >> 22 } else { 0 };
             self.stamp = now;
             self.ratio = (passed + u64::from(self.success)).min(1024) as u32;

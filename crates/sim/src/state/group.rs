@@ -22,7 +22,6 @@
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::machine::{Cpu, Machine, UPTIME};
 use crate::state::rt_group::{Promised, RtGroupRqs};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::group::{
@@ -35,6 +34,7 @@ use risetime_kernel::rt_group::internal_runtime;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, TaskId};
 use risetime_kernel::weight::NICE_0_LOAD;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::workload;
 use std::cell::Cell;
 
@@ -140,7 +140,7 @@ impl Groups {
             paths.push(g.path.clone());
         }
         let limited = list.iter().any(|g| g.pool.is_some());
-        Groups { list, nested: rev < KernelRev::V7_3, limited, paths }
+        Groups { list, nested: !rev.has(features::FLAT_QUEUE), limited, paths }
     }
 
     /// Whether the workload has groups.

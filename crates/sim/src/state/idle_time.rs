@@ -16,8 +16,8 @@
 //! Source: kernel/sched/cputime.c:kcpustat_dyntick_start, kcpustat_idle_stop, account_process_tick of 7.3;
 //! kernel/time/tick-sched.c:tick_nohz_idle_stop_tick, tick_nohz_idle_exit; before, tick_nohz_start_idle, tick_nohz_stop_idle.
 
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
+use risetime_kernel::{KernelRev, features};
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct IdleTime {
 impl IdleTime {
     /// The idle time of a CPU that has been idle from the start on, without ticks.
     pub(crate) fn new(rev: KernelRev) -> IdleTime {
-        let by_ticks = rev >= KernelRev::V7_2;
+        let by_ticks = rev.has(features::IDLE_TIME_BY_TICKS);
         IdleTime { by_ticks, counted: Span(0), since: Some(Instant(0)) }
     }
 

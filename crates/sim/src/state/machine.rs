@@ -42,7 +42,6 @@ use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
 use crate::state::tracker::Tracker;
-use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleState, Limits};
@@ -61,6 +60,7 @@ use risetime_kernel::units::{
 };
 use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use risetime_trace::{Event, Name, PressureClass};
 use std::cell::Cell;
@@ -821,7 +821,7 @@ impl Cpu {
     /// delayed (`h_nr_running`, then `h_nr_runnable`).
     #[inline]
     pub(crate) fn fair_queued(&self, rev: KernelRev) -> usize {
-        if rev >= KernelRev::new(6, 14) { self.h_nr_runnable() } else { self.h_nr_queued() }
+        if rev.has(features::H_NR_RUNNABLE) { self.h_nr_runnable() } else { self.h_nr_queued() }
     }
     /// Whether a fair task that could run does not.
     #[inline]

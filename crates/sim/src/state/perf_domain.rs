@@ -1,9 +1,9 @@
 //! The energy model of a frequency domain as the scheduler has it (`struct perf_domain`), and which capacity belongs
 //! to which frequency.
 
-use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_cpu_energy};
 use risetime_kernel::units::{Capacity, KHz, Util};
+use risetime_kernel::{KernelRev, features};
 
 /// Power model that the scheduler has of a domain; no states where it has none.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl PerfDomain {
     /// Returns the domain with the cost of each util written down.
     pub(crate) fn tabulated(mut self, rev: KernelRev) -> PerfDomain {
         self.cost.clear();
-        if rev >= KernelRev::V6_9 && !self.states.is_empty() {
+        if rev.has(features::EM_PERFORMANCE) && !self.states.is_empty() {
             let (pd, capacity) = (self.em_perf_domain(), self.capacity);
             let cost = |max| em_cpu_energy(rev, &pd, Util(max), Util(1), capacity, capacity);
             self.cost = (0..=capacity.0).map(cost).collect();

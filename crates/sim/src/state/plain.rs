@@ -13,8 +13,8 @@
 //! of a phone; debug builds compare each answer with the long way's.
 
 use crate::state::machine::{Cpu, Machine};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
+use risetime_kernel::features;
 use risetime_kernel::schedutil::{map_util_perf, sugov_effective_cpu_perf};
 use risetime_kernel::units::Util;
 
@@ -27,10 +27,11 @@ pub(crate) struct Needs {
     pub(crate) min: Util,
 }
 
-/// Whether the short way is open: no clamps, caps, interrupts or series switch, and 6.12 or newer.
+/// Whether the short way is open: no clamps, caps, interrupts or series switch, and a kernel in which all has the form of
+/// 6.12, as what is boosted got it last.
 /// Hooks may come later ([`Machine::is_plain`]).
 pub(crate) fn is_plain(m: &Machine) -> bool {
-    m.rev >= KernelRev::V6_12
+    m.rev.has(features::CPU_UTIL_BOOST)
         && !m.classes.uclamp_used
         && m.series.is_mainline()
         && m.before.sched_avg_period.is_none()

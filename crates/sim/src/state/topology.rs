@@ -20,8 +20,8 @@
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::NewidleStats;
 use crate::state::machine::{Machine, RootDomain};
-use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::is_too_complex_pre_6_7;
+use risetime_kernel::features;
 use risetime_kernel::units::CpuId;
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ impl Machine {
             let nr_ps = used().map(|d| d.pd.states.len()).sum();
             is_too_complex_pre_6_7(used().count(), nr_ps, root.online.len())
         };
-        let too_complex = self.rev < KernelRev::new(6, 7) && too_complex();
+        let too_complex = !self.rev.has(features::EM_ANY_COMPLEXITY) && too_complex();
         root.energy_model && root.asym_cpucap && !root.smt && !too_complex
     }
 }

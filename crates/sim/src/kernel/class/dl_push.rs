@@ -21,8 +21,8 @@ use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Machine, State};
-use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlId;
+use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Why;
 
@@ -113,7 +113,8 @@ impl Kernel<'_> {
         if !self.m.does(Step::PushOrPull) {
             return false;
         }
-        if self.m.rev < KernelRev::new(6, 7) && self.m.cpu(cpu).dl.tasks() < 2 {
+        let by_pushable = self.m.rev.has(features::DL_PUSHABLE_OVERLOADED);
+        if !by_pushable && self.m.cpu(cpu).dl.tasks() < 2 {
             return false;
         }
         let Some(next) = self.m.next_pushable_dl(cpu, None) else { return false };

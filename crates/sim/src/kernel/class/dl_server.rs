@@ -22,9 +22,9 @@ use crate::state::class::ClassTimer;
 use crate::state::class::Classes;
 use crate::state::hooks::Step;
 use crate::state::machine::Cpu;
-use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
+use risetime_kernel::features;
 use risetime_kernel::units::{Instant, Span, TaskId};
 
 const SERVER: DlId = DlId::FairServer;
@@ -122,7 +122,7 @@ impl Rq<'_, '_> {
                 return Some(None);
             }
             // The time of the timer is past already.
-            if rev >= KernelRev::V7_2 {
+            if rev.has(features::DL_SERVER_LATE_PERIOD) {
                 server.replenish_new_period(now);
                 server.start_timer(now);
                 return Some(None);

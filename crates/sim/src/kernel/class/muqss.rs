@@ -39,8 +39,8 @@ use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::{Machine, State, Task};
 use crate::state::muqss::{Locality, MuqssRq};
-use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, FairPolicy};
+use risetime_kernel::features;
 use risetime_kernel::muqss::{Entity, LoadAvg, SkipList, Tunables, YieldType};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
@@ -116,7 +116,7 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
         return Err(InputError::new(policy.place_of(name), what)
             .hint(format!("leave `{name}` out, or add {FAIR_CLASS}=muqss")));
     }
-    let refused = if policy.kernel >= KernelRev::V6_12 {
+    let refused = if policy.kernel.has(features::FAIR_SERVER) {
         format!("MuQSS knows nothing of the fair server that {} has", policy.kernel)
     } else if settings.name("tracker").is_some_and(|tracker| tracker != "pelt") {
         "MuQSS has no tracker but its own".into()

@@ -21,8 +21,8 @@ use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
 use crate::state::machine::State;
 use crate::state::machine::pelt_pressure;
-use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::features;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::workload::Policy;
@@ -116,7 +116,7 @@ impl Rq<'_, '_> {
     /// Tells cpufreq of a change of the queue, since 4.17; before, cpufreq heard of the time that a
     /// task has run. Source: commit 8f111bc357aa, "cpufreq/schedutil: Rewrite CPUFREQ_RT support".
     fn rt_rq_changed(&mut self) {
-        if self.m().rev >= KernelRev::new(4, 17) {
+        if self.m().rev.has(features::RT_RQ_CPUFREQ) {
             self.cpufreq_update_util();
         }
     }
@@ -138,7 +138,8 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let runs = self.m().cpu(cpu).curr.is_some_and(|t| self.m().class_of(t) == Class::Rt)
             && self.m().cpu(cpu).rt.first().is_some();
-        let (throttles, kicks) = (self.m().rt_throttles(), self.m().rev < KernelRev::new(4, 17));
+        let kicks = !self.m().rev.has(features::RT_RQ_CPUFREQ);
+        let throttles = self.m().rt_throttles();
         if !runs || !(throttles || kicks) {
             return;
         }

@@ -44,11 +44,11 @@ use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Step, Waker};
 use crate::state::machine::{Machine, State};
 use crate::state::rt_group::{RT_GROUP_SCHED, RtGroupRq};
-use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{BW_SHIFT, DlEntity, DlId};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::rt_group::{cap_scale, dl_check_tg};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::Settings;
 use risetime_model::workload::Policy as SchedPolicy;
 use risetime_model::{Experiment, InputError, Policy};
@@ -491,7 +491,7 @@ impl Rq<'_, '_> {
 
 /// Errors: a kernel without deadline servers.
 pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    if settings.name(RT_GROUP_SCHED) == Some("hcbs") && policy.kernel < KernelRev::V6_12 {
+    if settings.name(RT_GROUP_SCHED) == Some("hcbs") && !policy.kernel.has(features::FAIR_SERVER) {
         return Err(too_old(policy.place_of(RT_GROUP_SCHED).into(), policy.kernel));
     }
     Ok(())
@@ -500,7 +500,7 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
 fn too_old(place: String, kernel: KernelRev) -> InputError {
     let what = format!(
         "real-time groups are for kernels with deadline servers, from {} on, and this is {kernel}",
-        KernelRev::V6_12
+        features::FAIR_SERVER.first
     );
     InputError::new(place, what)
         .hint(format!("{RT_GROUP_SCHED}=off runs it as if no group had `rt_runtime_us`"))
@@ -513,7 +513,7 @@ pub(crate) fn init_rt_groups(e: &Experiment, m: &mut Machine) -> Result<(), Inpu
     let Some((first, _)) = m.groups.promised().next() else { return Ok(()) };
     let place =
         |g: GroupId, m: &Machine| format!("{}: task group `{}`", e.workload.name, m.groups.path(g));
-    if m.rev < KernelRev::V6_12 {
+    if !m.rev.has(features::FAIR_SERVER) {
         return Err(too_old(place(first, m), m.rev));
     }
     let percent = |bw: u64| {

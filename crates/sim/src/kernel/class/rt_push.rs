@@ -21,7 +21,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -130,7 +130,7 @@ fn any_distribute(
     this_cpu: CpuId,
     effects: &mut Effects,
 ) -> Option<CpuId> {
-    if m.rev < KernelRev::new(5, 11) {
+    if !m.rev.has(features::RT_ANY_DISTRIBUTE) {
         return among.lowest();
     }
     let found = m.classes.any_distribute(among, this_cpu)?;

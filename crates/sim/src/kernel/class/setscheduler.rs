@@ -23,9 +23,9 @@ use crate::state::class::StopWork;
 use crate::state::class::fair_policy;
 use crate::state::class::load_of;
 use crate::state::machine::State;
-use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::features;
 use risetime_kernel::pelt::update_load_avg_blocked_se;
 use risetime_kernel::rt_group::cap_scale;
 use risetime_kernel::uclamp::{Uclamp, UclampRq};
@@ -111,7 +111,7 @@ impl Rq<'_, '_> {
     /// (`check_class_changed`), later between the two (`sched_change_begin`). So when cpufreq hears
     /// of a deadline task's bandwidth, what it needed as a fair one counts still.
     fn switched_from_last(&self) -> bool {
-        self.m().rev < KernelRev::new(6, 19)
+        !self.m().rev.has(features::SWITCHED_FROM_FIRST)
     }
 
     /// Moves `task` from one class to another, whoever asked for it.
@@ -275,7 +275,8 @@ impl Rq<'_, '_> {
             | Policy::Deadline { .. } => return,
         };
         let fair = fair_policy(policy);
-        let slice = slice.map(|s| s.map(|s| s.0).filter(|_| self.m().rev >= KernelRev::V6_12));
+        let slice =
+            slice.map(|s| s.map(|s| s.0).filter(|_| self.m().rev.has(features::CUSTOM_SLICE)));
         let cpu = self.cpu;
         if self.m().fair_entity(cpu, task).is_some() {
             let group = self.m().task(task).group;

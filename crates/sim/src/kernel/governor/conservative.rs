@@ -12,10 +12,10 @@ use super::sampling::{self, PolicyDbs, number};
 use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
-use risetime_kernel::KernelRev;
 use risetime_kernel::dbs::{Conservative as State, Sample, Step, Steps};
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::CpuId;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
 use risetime_model::{InputError, Policy};
 
@@ -99,7 +99,7 @@ struct Conservative {
 /// Whether steps that a sleep put off are made up for only where the sample itself is below
 /// `down_threshold`: in 6.12.117 and 7.3.4, not in 6.1.192 and 7.2.13.
 fn makes_up_only_below(rev: KernelRev) -> bool {
-    (rev.major, rev.minor) == (6, 12) || (rev.major, rev.minor) >= (7, 3)
+    rev.has(features::CS_DEFERRED_ONLY_BELOW)
 }
 
 impl Governor for Conservative {
@@ -140,7 +140,7 @@ impl Governor for Conservative {
     fn work(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         let mut sample = self.policy.sample(domain);
         // Commit 00bfe05889e9: "cpufreq: conservative: Decrease frequency faster for deferred updates".
-        if domain.rev() < KernelRev::new(4, 10) {
+        if !domain.rev().has(features::CS_DEFERRED) {
             sample.idle_periods = Sample::NONE.idle_periods;
         }
         let by = Steps {

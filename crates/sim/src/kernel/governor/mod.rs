@@ -18,8 +18,8 @@ pub use crate::state::effects::{Effects, Timer};
 pub use crate::state::hooks::FreqRequest;
 pub use view::DomainView;
 
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Group, Param, Settings, Value};
 use risetime_model::{InputError, Platform, Policy};
 
@@ -161,8 +161,8 @@ impl Works {
     /// The way of working in that kernel.
     pub(crate) fn in_rev(self, rev: KernelRev) -> Works {
         match self {
-            Works::WhereSlow if rev < KernelRev::new(4, 10) => Works::KworkerWhereSlow,
-            Works::WhereSlow if rev < KernelRev::new(4, 16) => {
+            Works::WhereSlow if !rev.has(features::SUGOV_KTHREAD) => Works::KworkerWhereSlow,
+            Works::WhereSlow if !rev.has(features::SUGOV_DL) => {
                 Works::Fifo { name: "sugov", priority: 50, where_slow: true }
             }
             works => works,

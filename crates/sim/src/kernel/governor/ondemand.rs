@@ -13,10 +13,10 @@ use super::sampling::{self, PolicyDbs, number};
 use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
-use risetime_kernel::KernelRev;
 use risetime_kernel::dbs::{
     freq_hi_delay_us, od_freq_next, od_freq_next_pre_3_17, powersave_bias_avg,
 };
+use risetime_kernel::features;
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::settings::{Default, Home, Param, Range};
@@ -115,7 +115,7 @@ impl Ondemand {
         }
         let lowest = domain.freqs().next().unwrap_or(max);
         // Commit 6393d6a10238: "cpufreq: ondemand: Eliminate the deadband effect".
-        let (next, relation) = if domain.rev() >= KernelRev::new(3, 17) {
+        let (next, relation) = if domain.rev().has(features::OD_CLOSEST) {
             (od_freq_next(load, lowest, domain.freq_max()), Relation::Close)
         } else {
             (od_freq_next_pre_3_17(load, domain.freq_max()), Relation::Low)

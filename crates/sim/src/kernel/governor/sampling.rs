@@ -25,11 +25,11 @@
 
 use crate::kernel::governor::{DomainView, FreqRequest, schedutil};
 use crate::state::effects::Effects;
-use risetime_kernel::KernelRev;
 use risetime_kernel::dbs::{
     AfterIdle, CpuDbs, CpuTimes, Sample, Sampling, delay_for_sampling_rate,
 };
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_trace::Why;
@@ -83,13 +83,13 @@ pub(super) const SAMPLING: Param = Param {
 /// The default of what makes a governor look: the scheduler's updates since commit 9be4fd2c7723, a
 /// timer before.
 pub(super) fn default_sampling(kernel: KernelRev) -> Value {
-    let timer = kernel < KernelRev::new(4, 6);
+    let timer = !kernel.has(features::DBS_UTIL_HOOK);
     Value::Name(if timer { "timer" } else { "scheduler" }.to_string())
 }
 
 /// The default of the load after a sleep: copied since commit 18b46abd0009.
 pub(super) fn default_after_idle(kernel: KernelRev) -> Value {
-    let computed = kernel < KernelRev::new(3, 16);
+    let computed = !kernel.has(features::DBS_COPY_LOAD);
     Value::Name(if computed { "computed" } else { "copy" }.to_string())
 }
 
@@ -103,7 +103,7 @@ pub(super) fn default_rate(
     let tick_us = 1_000_000 / i64::from(platform.hz);
     let delay = schedutil::rate_limit_us(kernel, platform.domains.first()?);
     let least = match governor {
-        _ if kernel >= KernelRev::new(4, 14) => 2 * tick_us,
+        _ if kernel.has(features::DBS_SAMPLING_RATE) => 2 * tick_us,
         Some("conservative") => 20 * tick_us,
         _ => 10_000,
     };
@@ -227,7 +227,7 @@ impl PolicyDbs {
             sampling_rate: self.sampling_rate.wrapping_mul(self.rate_mult),
             ignore_nice: self.ignore_nice,
             after_idle: self.after_idle,
-            by_wall: domain.rev() < KernelRev::new(4, 18),
+            by_wall: !domain.rev().has(features::DBS_IDLE_PERIODS),
         };
         self.wants_all = false;
         domain.cpus().iter().fold(Sample::NONE, |all, &cpu| {

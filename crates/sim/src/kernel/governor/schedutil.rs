@@ -28,7 +28,6 @@ use crate::state::effects::Effects;
 use crate::state::plain::Needs;
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
-use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_calc_freq_response_ms;
@@ -37,6 +36,7 @@ use risetime_kernel::schedutil::{
     perf_within, sugov_hold_freq, sugov_rate_limit_passed,
 };
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
@@ -228,7 +228,7 @@ impl Schedutil {
     ) -> Need {
         let mut eff = domain.effective_cpu_util(cpu);
         let mut util = eff.util.max(boost);
-        let clamped_first = domain.rev() < KernelRev::V6_8;
+        let clamped_first = !domain.rev().has(features::SUGOV_EFFECTIVE_CPU_PERF);
         let unclamped = util;
         if clamped_first {
             util = domain.sugov_util_pre_6_8(cpu, boost);
@@ -339,7 +339,7 @@ impl Schedutil {
     /// [`sugov_hold_freq`] of a policy of one CPU, which remembers how often that has been idle; not
     /// while the CPU is capped.
     fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId, next: KHz, forced: bool) -> bool {
-        if domain.rev() < KernelRev::new(4, 12) {
+        if !domain.rev().has(features::SUGOV_HOLD_FREQ) {
             return false;
         }
         let capped = domain.lowers_while_busy(cpu);
@@ -367,7 +367,7 @@ impl Schedutil {
         };
         let ref_freq = get_capacity_ref_freq(domain.rev(), &known);
         // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
-        let rev = domain.rev().max(KernelRev::V6_8);
+        let rev = domain.rev().max(features::SUGOV_EFFECTIVE_CPU_PERF.first);
         let linear = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
         let raw = domain.freq_of_capacity(need.util).unwrap_or(linear);
         if !update {
@@ -431,7 +431,7 @@ impl Governor for Schedutil {
         // clamp or interrupts guarantee more, it is compared with that.
         self.need_freq_update |= domain.cpu_bw_dl(cpu) > c.bw_min;
         let forced = self.need_freq_update;
-        let old = domain.rev() < KernelRev::new(4, 17);
+        let old = !domain.rev().has(features::SUGOV_NEXT_FREQ_SHARED);
         let needs_of_last_look = old.then(|| self.need_pre_4_17(domain, cpu));
         let update = forced
             || domain.rate_limit_passed(sugov_rate_limit_passed(

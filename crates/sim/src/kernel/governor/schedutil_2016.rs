@@ -55,7 +55,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 /// The default `sampling_rate`, in µs. Source: cpufreq_governor.c:cpufreq_governor_init (LATENCY_MULTIPLIER).
 pub(super) fn default_rate(domain: &Domain) -> i64 {
     let latency = u32::try_from(domain.transition_latency().0).unwrap_or(u32::MAX);
-    i64::from(cpufreq_policy_transition_delay_us(KernelRev::new(4, 6), latency, 0))
+    i64::from(cpufreq_policy_transition_delay_us(KernelRev::OLDEST, latency, 0))
 }
 
 /// `struct sugov_cpu`.

@@ -15,12 +15,12 @@ use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Task};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{
     CfsUtil, EffectiveUtil, TaskUtil, cpu_util, cpu_util_boost_pre_6_12, effective_cpu_util,
     scale_irq_capacity,
 };
 use risetime_kernel::energy_model::{em_cpu_energy, feec_saves};
+use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, fits_capacity};
 use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::uclamp::Uclamp;
@@ -272,7 +272,7 @@ impl Asked<'_> {
             return (m.cpu_util_without(cpu, self.id) + joins).min(Util(c.capacity.0));
         }
         let (cfs, p) = (m.cfs_util(c), Some(&self.p));
-        if boost && m.rev < KernelRev::V6_12 {
+        if boost && !m.rev.has(features::CPU_UTIL_BOOST) {
             return cpu_util_boost_pre_6_12(cpu, &cfs, p, dst, c.capacity);
         }
         cpu_util(cpu, &cfs, p, dst, boost, c.capacity)
@@ -283,7 +283,7 @@ impl Asked<'_> {
         let (m, c) = (self.m, self.m.cpu(cpu));
         let util = self.frequency_util(cpu, Some(dst));
         let here = dst == cpu;
-        if m.rev < KernelRev::V6_8 {
+        if !m.rev.has(features::SUGOV_EFFECTIVE_CPU_PERF) {
             return m.frequency_util_pre_6_8(cpu, util, here.then_some(self.clamps));
         }
         let mut eff = effective_cpu_util(util, &m.rq_util_of(cpu, c), c.capacity);
@@ -338,10 +338,10 @@ impl<'a> Without<'a> {
             let plain = asked.cpu_util(cpu, None, false);
             let boosted = asked.frequency_util(cpu, None);
             self.busy += rq.effective_util(plain, c.capacity);
-            let perf = match m.rev < KernelRev::V6_8 {
+            let perf = match m.rev.has(features::SUGOV_EFFECTIVE_CPU_PERF) {
+                true => asked.clamped(cpu, effective_cpu_util(boosted, &rq, c.capacity)),
                 // Clamped, and without headroom: the energy model adds it.
-                true => m.frequency_util_pre_6_8(cpu, boosted, None),
-                false => asked.clamped(cpu, effective_cpu_util(boosted, &rq, c.capacity)),
+                false => m.frequency_util_pre_6_8(cpu, boosted, None),
             };
             self.count(cpu, perf);
         }
@@ -380,7 +380,8 @@ impl<'a> Without<'a> {
         let sum = if dst.is_some() { Util(busy.0 + self.asked.busy.0).min(total) } else { busy };
         let (m, rev) = (self.asked.m, self.asked.m.rev);
         let max = self.max_util(dst).min(Util(self.capacity.0));
-        let max = if rev < KernelRev::V6_8 { m.series.room_pre_6_8(max) } else { max };
+        let has_room = rev.has(features::SUGOV_EFFECTIVE_CPU_PERF);
+        let max = if has_room { max } else { m.series.room_pre_6_8(max) };
         let long_way = || {
             let pd = &self.domain.pd;
             em_cpu_energy(rev, &pd.em_perf_domain(), max, sum, self.actual, pd.capacity)

@@ -22,7 +22,7 @@ use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SdShared, sd};
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
@@ -50,7 +50,7 @@ pub(super) fn select_idle_sibling(
         prev_aff = Some(prev);
     }
     // "sched/fair: Use a recently used CPU as an idle candidate and the basis for SIS".
-    let mut recent = (m.rev >= KernelRev::new(4, 16)).then_some(t.recent_used_cpu);
+    let mut recent = m.rev.has(features::RECENT_USED_CPU).then_some(t.recent_used_cpu);
     effects.recent_used_cpu(prev);
     if let Some(cpu) = recent
         && cpu != prev
@@ -96,7 +96,8 @@ fn choose_idle_cpu(m: &Machine, cpu: CpuId, task: TaskId) -> bool {
 /// policy did not matter (`sched_idle_cpu`).
 pub(crate) fn choose_sched_idle_rq(m: &Machine, cpu: CpuId, task: TaskId) -> bool {
     sched_idle_rq(m, cpu)
-        && (m.rev < KernelRev::new(7, 1) || m.task(task).sched.policy != Policy::Idle)
+        && (!m.rev.has(features::SCHED_IDLE_NOT_FOR_IDLE)
+            || m.task(task).sched.policy != Policy::Idle)
 }
 
 /// `sched_idle_rq`: there is something queued, and all of it is of SCHED_IDLE or in an idle group
@@ -119,7 +120,7 @@ fn cpus_share_resources(m: &Machine, a: CpuId, b: CpuId) -> bool {
 /// `asym_fits_cpu`: on machines of unequal capacity the task must fit, on a core without other work.
 fn asym_fits_cpu(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
     // Until 7.1 the core did not count.
-    let core = m.rev < KernelRev::V7_2 || is_core_idle(m, cpu);
+    let core = !m.rev.has(features::ASYM_CORE_IDLE) || is_core_idle(m, cpu);
     !m.root.asym_cpucap || (core && m.task_fits(task, cpu) == Fit::Fits)
 }
 
@@ -267,10 +268,12 @@ fn select_idle_capacity(
 ) -> Option<CpuId> {
     /// An idle core, but too small.
     const ASYM_IDLE_COMPLETE_MISFIT: i32 = -3;
-    let has_idle_core = m.rev >= KernelRev::V7_2 && m.root.smt && test_idle_cores(m, target);
+    let by_core = m.rev.has(features::SELECT_IDLE_CAPACITY_CORE) && m.root.smt;
+    let has_idle_core = by_core && test_idle_cores(m, target);
     let place = &m.cpu(target).place;
     // Until 7.1 every CPU was looked at.
-    let limited = m.rev >= KernelRev::V7_2 && place.balance_shared != place.llc_shared;
+    let limited =
+        m.rev.has(features::SELECT_IDLE_CAPACITY_LIMIT) && place.balance_shared != place.llc_shared;
     let mut left = scan_limit(m, place.balance_shared.filter(|_| limited))?;
     let cpus = domain.span.and(&m.task(task).allowed);
     let mut best: Option<(i32, u64, CpuId)> = None;

@@ -31,10 +31,10 @@ use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
 use crate::state::pressure::{CapPlan, Caps, Input, Interface, UNCAPPED};
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::opp::cpufreq_set_policy;
 use risetime_kernel::pelt::get_pelt_divider;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_trace::Event;
@@ -209,12 +209,13 @@ impl Source for Interfaces {
 fn of_release(rev: KernelRev, input: Input) -> Interface {
     // Commits 36a0df85d2e8: "arm64/topology: Populate arch_scale_thermal_pressure() for arm64 platforms" and
     // 75d659317bb1: "cpufreq: Add a cpufreq pressure feedback for the scheduler".
-    let heard = rev >= KernelRev::new(5, 7);
+    let heard = rev.has(features::THERMAL_PRESSURE);
+    let instant = rev.has(features::CPUFREQ_PRESSURE);
     match input {
         _ if !heard => Interface::None,
         Input::Hardware => Interface::Average,
-        Input::Thermal if rev < KernelRev::V6_10 => Interface::Average,
-        _ if rev < KernelRev::V6_10 => Interface::None,
+        Input::Thermal if !instant => Interface::Average,
+        _ if !instant => Interface::None,
         _ => Interface::Instant,
     }
 }
@@ -393,7 +394,8 @@ impl Policy<'_, '_> {
         let own = *caps.of(input);
         let instant = caps.heard(Interface::Instant);
         // Before 6.10 each CPU has one such number, and who writes last is right.
-        let average = match rev < KernelRev::V6_10 && own.interface == Interface::Average {
+        let one_number = !rev.has(features::CPUFREQ_PRESSURE);
+        let average = match one_number && own.interface == Interface::Average {
             true => own.khz,
             false => caps.heard(Interface::Average),
         };

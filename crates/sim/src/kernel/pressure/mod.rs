@@ -32,12 +32,12 @@ use crate::state::machine::Cpu;
 use crate::state::machine::{FreqDomain, UPTIME, from_time_0};
 use crate::state::pressure::{Caps, CpuPressure, Input, Interface, UNCAPPED};
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform};
@@ -218,7 +218,8 @@ impl Cpu {
         let (average, now) =
             self.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
         // Before 6.10 EAS takes the number of the moment, and no release has a limit there.
-        let average = if rev >= KernelRev::V6_10 { average } else { now.0 };
+        let averaged = rev.has(features::GET_ACTUAL_CPU_CAPACITY);
+        let average = if averaged { average } else { now.0 };
         self.actual = get_actual_cpu_capacity(self.capacity, average, limit.0);
     }
 }
@@ -349,7 +350,8 @@ impl Rq<'_, '_> {
         let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
         // No release before 6.10 has both.
-        let hw = if self.m().rev >= KernelRev::V6_10 { hw } else { hw.max(limit.0) };
+        let both = self.m().rev.has(features::CPUFREQ_PRESSURE);
+        let hw = if both { hw } else { hw.max(limit.0) };
         let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(cpu, true, own));
         let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
         let capacity = self.capacity_pre_4_19().unwrap_or(capacity);

@@ -4,8 +4,8 @@
 use super::Asked;
 use crate::state::hooks::{Answer, FreqRequest, Hooks, Placed, Point, Step};
 use crate::state::machine::{Machine, State};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::RqUtil;
+use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
 use risetime_trace::{FreqLook, MenuSelect, Why};
 use std::cell::RefCell;
@@ -237,7 +237,7 @@ impl Shared {
         let of = of.count();
         let theirs = match pick.and_then(|task| m.fair_entity(cpu, task)) {
             None => "nobody",
-            Some(_) if m.rev < KernelRev::V6_6 => "of a larger vruntime",
+            Some(_) if !m.rev.has(features::EEVDF) => "of a larger vruntime",
             Some(e) if e.sched_delayed => "one whose dequeue is delayed here",
             Some(e)
                 if m.queue(cpu, m.task(pick.unwrap_or(TaskId(0))).group).entity_eligible(e.id) =>

@@ -31,10 +31,10 @@ use crate::state::class::DlPlacement;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::machine::{FreqDomain, Machine};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::effective_cpu_util;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::energy_model::em_cpu_energy;
+use risetime_kernel::features;
 use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_trace::Why;
@@ -133,7 +133,7 @@ impl Asked<'_> {
             let mut rq = m.rq_util_for_freq(cpu);
             let (own, counted) = (m.cpu(cpu).dl.running_bw, rq.dl_running_bw);
             rq.dl_running_bw = (counted + active).saturating_sub(own);
-            let perf = if m.rev >= KernelRev::V6_8 {
+            let perf = if m.rev.has(features::SUGOV_EFFECTIVE_CPU_PERF) {
                 let eff = effective_cpu_util(fair, &rq, c.capacity);
                 let (wanted, _) = m.dvfs_util(cpu, eff.util, None);
                 perf_within(wanted, eff.min, eff.max)

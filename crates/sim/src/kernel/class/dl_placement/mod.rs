@@ -27,7 +27,7 @@ mod gedf;
 mod partitioned;
 
 use crate::state::class::{DlFrequency, DlPlacement, DlRules, Fixed, FixedBy};
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 
@@ -117,8 +117,8 @@ pub(crate) fn check(
     policy: &Policy,
     settings: &Settings,
 ) -> Result<(), InputError> {
-    let since = KernelRev::new(4, 17);
-    if settings.name(FREQUENCY).is_some() && policy.kernel < since {
+    let since = features::SUGOV_NEXT_FREQ_SHARED.first;
+    if settings.name(FREQUENCY).is_some() && !policy.kernel.has(features::SUGOV_NEXT_FREQ_SHARED) {
         let what = format!(
             "`{FREQUENCY}` is for kernels whose schedutil knows what deadline tasks are promised, from {since} on, and this is {}",
             policy.kernel
