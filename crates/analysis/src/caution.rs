@@ -6,7 +6,7 @@
 
 use crate::metric::Metric;
 use crate::result::RunResult;
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_model::platform::SMT_SPEED;
 use risetime_model::workload::{Attr, Event, Policy, TaskSpec};
 use risetime_model::{Experiment, Workload};
@@ -85,7 +85,7 @@ pub const WEAK: &[Weak] = &[
     ),
     weak(
         |e| {
-            e.policy.kernel >= KernelRev::V7_2
+            e.policy.kernel.has(features::SCHED_IDLE_TAIL)
                 && tasks(e).count() > 1
                 && any(e, |p| *p == Policy::Idle)
         },
@@ -109,7 +109,7 @@ pub const WEAK: &[Weak] = &[
         ],
     ),
     weak(
-        |e| e.policy.kernel >= KernelRev::V7_2 && real_time(e) > 1,
+        |e| e.policy.kernel.has(features::RT_NAPS_LOCK_IN) && real_time(e) > 1,
         &[Activations, Wakeups, Responses],
         [
             "p99 of real-time tasks that share a CPU",
@@ -136,7 +136,10 @@ pub const WEAK: &[Weak] = &[
         ],
     ),
     weak(
-        |e| spread(e) && !e.workload.groups.is_empty() && e.policy.kernel < KernelRev::V7_3,
+        |e| {
+            let nested = !e.policy.kernel.has(features::FLAT_QUEUE);
+            spread(e) && !e.workload.groups.is_empty() && nested
+        },
         &[Migrations],
         [
             "migrations",

@@ -18,6 +18,7 @@ use risetime_deploy::plan::{Plan, Rules, plan};
 use risetime_deploy::promise::{Company, Measured, Miss, Promise, Trial, Tried};
 use risetime_deploy::written::workload;
 use risetime_deploy::{Fit, written};
+use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::needs::{Needs, What};
 use risetime_model::settings::Value;
@@ -145,9 +146,7 @@ pub fn instead(
         }
     }
     let newest = risetime_kernel::KernelRev::NEWEST;
-    if found.is_empty()
-        && own.kernel < risetime_kernel::KernelRev::V7_2
-        && asked.policy != "mainline"
+    if found.is_empty() && !own.kernel.has(features::RT_RUNTIME_WHOLE) && asked.policy != "mainline"
     {
         let newer = Asked { policy: format!("linux-{newest}"), ..fast(asked) };
         attempt(format!("--policy linux-{newest} --set governor=performance"), newer, &mut found)?;

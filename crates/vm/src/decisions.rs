@@ -18,9 +18,9 @@
 use crate::menu::Probed;
 use crate::ring::{Format, Record};
 use risetime_job::answer::Answer;
-use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{CpuId, GroupId, KHz, TaskId, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_trace::{Event, FreqLook, IdleType, LastSleep, MenuSelect};
 use std::collections::BTreeMap;
 
@@ -29,8 +29,6 @@ const TIF_NEED_RESCHED: i64 = 1;
 const TIF_NEED_RESCHED_LAZY: i64 = 2;
 /// `next_timer_ns` where `menu` did not ask for it: KTIME_MAX.
 const NOT_ASKED: u64 = i64::MAX as u64;
-/// Release before which `enum cpu_idle_type` began with CPU_IDLE.
-const V6_10: KernelRev = KernelRev::new(6, 10);
 
 /// Times at which a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such
 /// domain.
@@ -432,7 +430,8 @@ impl Decisions {
     }
 
     fn idle_type(&self, idle: i64) -> IdleType {
-        let (not_idle, idles) = if self.rev < V6_10 { (1, 0) } else { (0, 1) };
+        let not_idle_first = self.rev.has(features::IDLE_TYPE_NOT_IDLE_FIRST);
+        let (not_idle, idles) = if not_idle_first { (0, 1) } else { (1, 0) };
         match idle {
             _ if idle == not_idle => IdleType::NotIdle,
             _ if idle == idles => IdleType::Idle,

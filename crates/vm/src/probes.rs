@@ -14,7 +14,7 @@
 //! Source: include/trace/events/sched.h; kernel/sched/sched.h:`cfs_rq`; include/linux/sched.h:
 //! `sched_entity`; kernel/sched/cpufreq_schedutil.c; drivers/cpuidle/governors/menu.c; kernel/time/tick-sched.h.
 
-use risetime_kernel::KernelRev;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::workload::Workload;
 
 /// The scheduler's events.
@@ -80,15 +80,6 @@ const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
 
 /// Begin of a wakeup.
 const WAKING: &str = "sched/sched_waking";
-
-/// Release from which on a probe at a function's return can read its arguments.
-const V6_9: KernelRev = KernelRev::new(6, 9);
-/// Release from which on arm64 has probes on tracepoints.
-const V6_14: KernelRev = KernelRev::new(6, 14);
-/// Release from which on `need_resched` has a tracepoint.
-const V6_17: KernelRev = KernelRev::new(6, 17);
-/// Release from which on it is tasks that wait for their group's quota.
-const V6_18: KernelRev = KernelRev::new(6, 18);
 
 /// Fields of `util_est` before it was one number (up to 6.7).
 const UTIL_EST: [(&str, &str); 2] = [
@@ -187,17 +178,20 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
     if !decisions {
         // Kernels that take no `t:` tell by a kprobe when each CPU balances next, and by no other what happens often.
         let rare = |probe: String| match probe.strip_prefix("t:rt/cap ") {
-            Some(rest) if rev < V6_14 => format!("t:rt_rare/cap {rest}{TICKED}"),
+            Some(rest) if !rev.has(features::TRACEPOINT_PROBES) => {
+                format!("t:rt_rare/cap {rest}{TICKED}")
+            }
             _ => probe,
         };
         return always.map(rare).collect();
     }
-    let resched = if rev < V6_17 { RESCHED_CURR } else { RESCHED };
-    let tick = TICK.into_iter().filter(|_| rev < V6_9);
+    let traced = rev.has(features::SCHED_SET_NEED_RESCHED_TP);
+    let resched = if traced { RESCHED } else { RESCHED_CURR };
+    let tick = TICK.into_iter().filter(|_| !rev.has(features::RETURN_PROBE_ARGS));
     let more =
         [resched, LOOK, CHOSEN, UTIL_EST_CFS, SCHED_TICK].into_iter().chain(tick).map(String::from);
-    let queues = !workload.groups.is_empty() && rev < KernelRev::V7_3;
-    let throttled = limited && rev < V6_18;
+    let queues = !workload.groups.is_empty() && !rev.has(features::FLAT_QUEUE);
+    let throttled = limited && !rev.has(features::TASK_THROTTLE);
     always
         .map(|probe| in_full(probe, queues))
         .chain(placed(rev, queues))
@@ -244,9 +238,14 @@ fn placed(rev: KernelRev, queues: bool) -> [String; 2] {
         let rq = format!("{task}->se.cfs_rq->rq->");
         format!(" cpu={rq}cpu|{}", queue(&format!("{rq}cfs.")))
     };
-    let queued = if rev < V6_9 { "check_preempt_wakeup" } else { "enqueue_task_fair%return" };
-    let switched =
-        if rev < V6_14 { "f:rt/switch psi_task_switch" } else { "t:rt/switch sched_switch" };
+    let queued = match rev.has(features::RETURN_PROBE_ARGS) {
+        true => "enqueue_task_fair%return",
+        false => "check_preempt_wakeup",
+    };
+    let switched = match rev.has(features::TRACEPOINT_PROBES) {
+        true => "t:rt/switch sched_switch",
+        false => "f:rt/switch psi_task_switch",
+    };
     let (entity_of, prev, next) =
         (entity("", "p->se."), entity("p", "prev->se."), entity("n", "next->se."));
     let groups = |prefix, task| if queues { groups(prefix, task) } else { String::new() };

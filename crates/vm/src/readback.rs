@@ -120,7 +120,7 @@ fn energy_model(platform: &Platform, values: &Values) -> Result<(), String> {
         return Ok(());
     }
     let release = values.get("release").map_or("", String::as_str);
-    let rev = KernelRev::of_release(release).map_or(KernelRev::V6_12, KernelRev::known);
+    let rev = KernelRev::of_release(release).map_or(KernelRev::NEWEST, KernelRev::known);
     platform.domains.iter().filter(|d| has_power(d)).try_for_each(|d| domain(rev, d, values))
 }
 

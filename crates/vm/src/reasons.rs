@@ -16,7 +16,6 @@
 use crate::plan::frequency_limits;
 use risetime_job::Policy;
 use risetime_job::job::{Attr, Job, Task};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{CfsUtil, RqUtil, cpu_util_cfs_boost, effective_cpu_util};
 use risetime_kernel::fits::{CpuCapacities, Fit, MisfitTask, update_misfit_status, util_fits_cpu};
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq, cpufreq_update_pressure};
@@ -25,6 +24,7 @@ use risetime_kernel::schedutil::{
 };
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff, uclamp_eff};
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
 use risetime_model::{Platform, Settings};
 use risetime_trace::{
@@ -32,8 +32,8 @@ use risetime_trace::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Release from which on arm64 kernels show their scheduler's signals in an ordinary run.
-const V6_14: KernelRev = KernelRev::new(6, 14);
+/// Release whose arithmetic every kernel has that shows its signals.
+const TOLD: KernelRev = features::TRACEPOINT_PROBES.first;
 /// Time that a change takes at most from the request to `cpu_frequency`, in ns, besides the
 /// domain's latency: the kthread that carries it out has to be woken.
 const KTHREAD_NS: u64 = 2_000_000;
@@ -45,7 +45,8 @@ pub(crate) fn signals(
     settings: &Settings,
     has: impl Fn(&str) -> bool,
 ) -> Vec<Signal> {
-    let told = rev >= V6_14 && ["util_avg", "util_est", "cfs_rq"].into_iter().all(has);
+    let told = rev.has(features::TRACEPOINT_PROBES)
+        && ["util_avg", "util_est", "cfs_rq"].into_iter().all(has);
     let governor = Governed::of(settings);
     let names = [("misfit", true), ("freq_request", governor.is_some())];
     let names = names.into_iter().filter(|(_, known)| told && *known);
@@ -206,7 +207,7 @@ impl<'a> Reasons<'a> {
                 h_load: 1,
             }
         });
-        let load = update_misfit_status(V6_14, self.asym, state, original);
+        let load = update_misfit_status(TOLD, self.asym, state, original);
         let misfit = task.filter(|_| load.is_some_and(|load| load != 0));
         if std::mem::replace(&mut self.cpus[cpu.index()].misfit, misfit) != misfit {
             self.sink.event(at, &Event::Misfit { cpu, task: misfit });
@@ -369,7 +370,7 @@ impl Policied {
     /// The OPP for so much performance.
     fn resolve(&self, perf: Util) -> KHz {
         let top = self.table.last().map_or(KHz(0), |e| e.freq);
-        let raw = get_next_freq(V6_14, perf, self.capacity, top);
+        let raw = get_next_freq(TOLD, perf, self.capacity, top);
         let (min, max) = self.limits;
         let found = cpufreq_driver_resolve_freq(&self.table, raw, min, max);
         found.map_or(self.asked, |i| self.table[i].freq)

@@ -2,7 +2,7 @@
 
 use super::{CPU_DIR, Cpu};
 use crate::root::{Fact, Root};
-use risetime_kernel::KernelRev;
+use risetime_kernel::{KernelRev, features};
 
 /// `CPUFREQ_ETERNAL`: the driver does not know its transition latency.
 pub(crate) const ETERNAL: u64 = u32::MAX as u64;
@@ -174,7 +174,6 @@ fn frequencies(root: &Root, file: &str) -> Vec<u64> {
 /// artificial (include/linux/energy_model.h). Physical power was in mW before 5.20/6.0, in µW
 /// since.
 pub(super) fn energy_model(root: &Root, kernel: Option<KernelRev>) -> Vec<PerfDomain> {
-    const MICROWATTS: KernelRev = KernelRev::new(6, 0);
     let parent = "/sys/kernel/debug/energy_model";
     let mut domains = Vec::new();
     for name in root.list(parent) {
@@ -192,8 +191,8 @@ pub(super) fn energy_model(root: &Root, kernel: Option<KernelRev>) -> Vec<PerfDo
         });
         let per_unit = match (flags, kernel) {
             (Some(f), _) if f & 1 == 0 || f & 4 != 0 => None,
-            (Some(_), Some(k)) if k >= MICROWATTS => Some(1),
-            (_, Some(k)) if k < MICROWATTS => Some(1000),
+            (Some(_), Some(k)) if k.has(features::EM_MICROWATTS) => Some(1),
+            (_, Some(k)) if !k.has(features::EM_MICROWATTS) => Some(1000),
             _ => None,
         };
         let mut states: Vec<EmState> =

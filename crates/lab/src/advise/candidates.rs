@@ -14,7 +14,7 @@
 
 use risetime_analysis::advice::{Step, Steps};
 use risetime_analysis::{RunResult, group_name};
-use risetime_kernel::KernelRev;
+use risetime_kernel::features;
 use risetime_model::settings::{Group, Param, Value};
 use risetime_model::workload::{Attr, KeyOf, Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
@@ -57,7 +57,7 @@ pub(super) fn candidates(
     all.extend(singly.flat_map(|task| of_others(e, task)));
     all.retain(|steps| !steps.is_empty());
     let mut left_out = Vec::new();
-    if e.policy.kernel < UCLAMP {
+    if !e.policy.kernel.has(features::UCLAMP) {
         left_out.push("clamps (util_min, util_max): since 5.3");
     }
     if !has_slices(e) {
@@ -69,10 +69,6 @@ pub(super) fn candidates(
     (all, left_out)
 }
 
-/// Release from which on tasks can be clamped, and from which on there is schedutil.
-const UCLAMP: KernelRev = KernelRev::new(5, 3);
-const SCHEDUTIL: KernelRev = KernelRev::new(4, 7);
-
 fn governor(e: &Experiment) -> &str {
     e.settings.name("governor").unwrap_or("schedutil")
 }
@@ -80,11 +76,11 @@ fn governor(e: &Experiment) -> &str {
 /// Whether a clamp can make a difference: only schedutil follows it, and placement where CPUs differ.
 fn clamps_act(e: &Experiment) -> bool {
     let (small, big) = capacities(&e.platform);
-    e.policy.kernel >= UCLAMP && (governor(e) == "schedutil" || small < big)
+    e.policy.kernel.has(features::UCLAMP) && (governor(e) == "schedutil" || small < big)
 }
 
 fn has_slices(e: &Experiment) -> bool {
-    e.policy.kernel >= KernelRev::V6_12
+    e.policy.kernel.has(features::CUSTOM_SLICE)
 }
 
 impl<'e> Who<'e> {
@@ -342,7 +338,7 @@ fn governors(e: &Experiment) -> Vec<&'static str> {
     let mut all = vec!["performance", "powersave"];
     if governor(e) != "schedutil" {
         all.extend(["ondemand", "conservative"]);
-        all.extend((e.policy.kernel >= SCHEDUTIL).then_some("schedutil"));
+        all.extend(e.policy.kernel.has(features::SCHEDUTIL).then_some("schedutil"));
     }
     all
 }

@@ -32,8 +32,8 @@ use crate::phases::phase_span;
 use crate::run::record;
 use reference::{Start, beginnings, creator, given, hotplug, image, kthread, periods};
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Settings, Workload};
 use risetime_sim::Replay;
@@ -277,7 +277,7 @@ pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settin
     if !settings.0.contains_key(RT_CLAMP) {
         own.settings.0.insert(UCLAMP_TASK.into(), Value::Int(0));
     }
-    if !settings.0.contains_key(PREEMPT) && own.policy.kernel < KernelRev::new(6, 18) {
+    if !settings.0.contains_key(PREEMPT) && !own.policy.kernel.has(features::PREEMPT_TOLD) {
         own.settings.0.insert(PREEMPT.into(), Value::Name("voluntary".into()));
     }
     own

@@ -12,8 +12,8 @@ use crate::run::record;
 use risetime_analysis::verify::step::{
     AROUND, Around, Cause, Decision, Difference, Moves, Row, State, Stepped,
 };
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::{KernelRev, features};
 use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
 use risetime_sim::hooks::{Answer, FreqRequest, Point};
@@ -178,7 +178,7 @@ fn words(answer: Answer, rev: KernelRev, name: impl Fn(TaskId) -> String) -> (St
     let yes = |yes: bool| if yes { "yes" } else { "no" };
     match answer {
         Answer::Cpu(placed) => (placed.cpu.to_string(), placed.why.as_str().into()),
-        Answer::Task(Some(task)) if rev < KernelRev::V6_6 => {
+        Answer::Task(Some(task)) if !rev.has(features::EEVDF) => {
             (name(task), "smallest vruntime".into())
         }
         Answer::Task(Some(task)) => (name(task), "earliest eligible deadline".into()),

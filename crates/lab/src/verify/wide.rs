@@ -19,7 +19,7 @@
 //! more than a small part of a CPU (nothing else would run).
 
 use super::set::Case;
-use risetime_kernel::KernelRev;
+use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use risetime_model::workload::Tree;
 
@@ -62,7 +62,11 @@ impl Can {
 
     /// The abilities of a kernel of generation `rev`, with clamps or without.
     pub fn of(rev: KernelRev, uclamp: bool) -> Can {
-        Can { uclamp, slices: rev >= KernelRev::V6_12, base_slice: rev >= KernelRev::V6_6 }
+        Can {
+            uclamp,
+            slices: rev.has(features::CUSTOM_SLICE),
+            base_slice: rev.has(features::EEVDF),
+        }
     }
 }
 
