@@ -6,6 +6,7 @@
 //! which shows that it can complain.
 
 mod callers;
+mod releases;
 mod rooms;
 mod sim;
 mod sizes;
@@ -61,6 +62,11 @@ fn kernel_and_sim_touch_no_hash_float_clock_file_or_thread() {
 #[test]
 fn what_is_checked_against_c_is_what_runs() {
     assert_eq!(callers::complaints(&root().join("crates"), callers::AWAITING), [""; 0]);
+}
+
+#[test]
+fn what_a_release_does_is_asked_of_the_table() {
+    assert_eq!(releases::complaints(&root().join("crates"), releases::ALLOWED), [""; 0]);
 }
 
 #[test]
