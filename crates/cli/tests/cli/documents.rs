@@ -2,6 +2,8 @@
 
 use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
 use risetime_analysis::named::{ALL, NAMED, Owner};
+use risetime_kernel::KernelRev;
+use risetime_kernel::features::{Known, Row, TABLE};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
 use risetime_trace::{Event, Hears, Kind, Why};
 use serde_json::Value;
@@ -382,6 +384,36 @@ fn the_page_of_the_events_is_the_table() {
         wanted += &format!("| `{why}` | {} | {} |\n", why.number(), why.told());
     }
     page::holds("events.md", GENERATED, "", &wanted);
+}
+
+#[test]
+fn the_page_of_the_releases_is_the_table() {
+    let mut wanted = String::new();
+    for section in TABLE {
+        wanted += &format!(
+            "\n## {}\n\n| behaviour | since | until | also in | known by | what differs |\n|---|---|---|---|---|---|\n",
+            section.title
+        );
+        for Row { name, feature, known, differs } in section.rows {
+            let since = Some(feature.first).filter(|first| *first >= KernelRev::OLDEST);
+            let said = |rev: Option<KernelRev>| rev.map_or(String::new(), |rev| rev.to_string());
+            let older = feature.stable.iter().filter(|rev| **rev < feature.first);
+            let stable: Vec<String> = older.map(|rev| rev.to_string()).collect();
+            let known = match known {
+                Known::C => "C",
+                Known::Asked => "asked",
+                Known::Read => "read",
+                Known::Memory => "memory",
+            };
+            wanted += &format!(
+                "| `{name}` | {} | {} | {} | {known} | {differs} |\n",
+                said(since),
+                said(feature.last),
+                stable.join(", ")
+            );
+        }
+    }
+    page::holds("releases.md", GENERATED, "", &wanted);
 }
 
 #[test]
