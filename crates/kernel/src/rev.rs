@@ -42,10 +42,6 @@ impl KernelRev {
     pub const fn new(major: u16, minor: u16) -> KernelRev {
         KernelRev { major, minor }
     }
-    /// October 2018: misfit tasks are pulled.
-    pub const V4_20: KernelRev = KernelRev::new(4, 20);
-    /// March 2019: EAS. Android's kernels had it before, where a policy says so (`sched_energy_aware=1`).
-    pub const V5_0: KernelRev = KernelRev::new(5, 0);
     /// December 2020, a long-term release.
     pub const V5_10: KernelRev = KernelRev::new(5, 10);
     /// December 2022, a long-term release: the last of CFS.
@@ -58,12 +54,8 @@ impl KernelRev {
     pub const V6_8: KernelRev = KernelRev::new(6, 8);
     /// May 2024: schedutil's default rate limit changed for the first time.
     pub const V6_9: KernelRev = KernelRev::new(6, 9);
-    /// July 2024: misfit tasks by the CPUs they may use, `get_actual_cpu_capacity`.
-    pub const V6_10: KernelRev = KernelRev::new(6, 10);
     /// November 2024: delayed dequeue, custom slices, fair deadline server.
     pub const V6_12: KernelRev = KernelRev::new(6, 12);
-    /// February 2026: newidle balancing throws dice (NI_RANDOM).
-    pub const V6_19: KernelRev = KernelRev::new(6, 19);
     /// 2026: `mainline`.
     pub const V7_2: KernelRev = KernelRev::new(7, 2);
     /// Later in 2026: one flat EEVDF queue for all groups. The newest generation known here.
