@@ -274,8 +274,8 @@ mod tests {
     #[test]
     fn a_document_gives_the_figures_of_a_run_here() {
         let metrics =
-            ["rampup.debt", "energy", "rampup.activation_p99", "wakeups"].map(Metric::new);
-        let e = experiment(0.3);
+            ["rampup.debt", "energy", "rampup.full_speed", "wakeups"].map(Metric::new);
+        let e = experiment(1.05);
         let here = Threads(&Simulator).figures(1, &|_| e.clone(), &metrics, &mut |_| ()).unwrap();
         let line = answer(&Simulator, &question(&e, &metrics).unwrap(), "line 1");
         assert_eq!(read_answer(&line).unwrap(), here[0]);
