@@ -574,9 +574,7 @@ pub(crate) fn pull_at_once(simulation: &mut Simulation<'_>) {
 
 fn next_pull(m: &Machine, without: &Without) -> Option<(TaskId, CpuId, CpuId)> {
     let cpus = || (0..m.cpus.len() as u32).map(CpuId);
-    // MuQSS has no misfit tasks: it never moves one that runs.
-    let may_be = |from: &CpuId| m.cpu(*from).misfit_task_load != 0 || m.muqss.is_some();
-    cpus().filter(may_be).find_map(|from| {
+    cpus().filter(|from| m.cpu(*from).misfit_task_load != 0).find_map(|from| {
         let task = m.cpu(from).curr.filter(|t| m.class_of(*t) == Class::Fair)?;
         let t = m.task(task);
         if t.state != State::Runnable || m.task_fits(task, from) == Fit::Fits {
