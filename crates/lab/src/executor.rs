@@ -273,8 +273,7 @@ mod tests {
     /// What an answer says is what a run here gives, to the last bit; also what has no value.
     #[test]
     fn a_document_gives_the_figures_of_a_run_here() {
-        let metrics =
-            ["rampup.debt", "energy", "rampup.full_speed", "wakeups"].map(Metric::new);
+        let metrics = ["rampup.debt", "energy", "rampup.full_speed", "wakeups"].map(Metric::new);
         let e = experiment(1.05);
         let here = Threads(&Simulator).figures(1, &|_| e.clone(), &metrics, &mut |_| ()).unwrap();
         let line = answer(&Simulator, &question(&e, &metrics).unwrap(), "line 1");

@@ -424,7 +424,7 @@ fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> T
         group: a.taskgroup.as_deref().map(|path| group_number(e, path)),
     };
     let phase = |p: &workload::Phase| Phase {
-        name: p.name.clone(),
+        name: p.name,
         repeat: p.repeat,
         attr: attr(&p.attr, false),
         events: p.events.clone(),
