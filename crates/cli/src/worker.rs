@@ -24,7 +24,7 @@ pub(crate) fn worker() -> Result<ExitCode, Failure> {
             return Err(Failure::input(&place, what));
         }
         let line = String::from_utf8_lossy(&line);
-        let answer = risetime_lab::executor::answer(&Simulator, &line, &place);
+        let answer = risetime_lab::executor::answer(&Simulator, line.trim_end(), &place);
         // Whoever asked may be gone.
         if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
             break;
