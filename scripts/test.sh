@@ -38,7 +38,7 @@ if ! grep -qs '^se.avg.util_est ' /proc/self/sched || [ "$(nproc)" -lt 2 ]; then
 fi
 
 # How many instructions commands take: by valgrind, which is unpacked and not installed where it is not there.
-unpacked=${CARGO_TARGET_DIR:-$PWD/target}/tools/valgrind
+unpacked=$(realpath -m "${CARGO_TARGET_DIR:-target}")/tools/valgrind
 if ! command -v valgrind >/dev/null && [ ! -x "$unpacked/usr/bin/valgrind" ]; then
     mkdir -p "$unpacked" && (cd "$unpacked" && apt-get download -q valgrind && dpkg-deb -x valgrind_*.deb .)
 fi
