@@ -197,7 +197,7 @@ pub struct Spent {
     /// Time by which running and waiting took longer, in ms: ∫(1 − s) dt, `running_ms` + `wait_ms`
     /// − `work_ms`.
     pub longer_ms: f64,
-    /// The same time by state, largest first; sums up to `longer_ms`.
+    /// Parts of `longer_ms` by state, largest first; they sum up to it.
     pub longer: Vec<Lost>,
     /// Energy of the CPUs while it ran; `None`: it ran where the power is unknown.
     pub energy_mj: Option<f64>,

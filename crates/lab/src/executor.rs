@@ -10,10 +10,14 @@
 //! input. Whoever sends documents over a network, or to a cluster's queue, sends these.
 
 use crate::parallel::parallel;
+use crate::request::{MAX_SECONDS, check_fit, check_supported};
 use crate::run::run;
 use risetime_analysis::Options;
 use risetime_analysis::metric::{Metric, Unit};
-use risetime_model::{Experiment, InputError};
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::Span;
+use risetime_model::settings::SKIP_MS;
+use risetime_model::{Experiment, InputError, Policy};
 use risetime_trace::{Backend, BackendKind, RunError};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Write};
@@ -210,12 +214,48 @@ fn answered(
 ) -> Result<(Vec<Metric>, Vec<Figure>), RunError> {
     let question = parse(line, place, &["measure"])?;
     let experiment = Experiment::from_value(&question["experiment"], place)?;
+    check(&experiment, place)?;
     let wrong = || InputError::new(place, "figures: wanted a list of names");
     let names = question["figures"].as_array().ok_or_else(wrong)?;
     let name = |name: &Json| Ok(Metric::new(name.as_str().ok_or_else(wrong)?));
     let metrics = names.iter().map(name).collect::<Result<Vec<_>, InputError>>()?;
     let figures = figures_of(backend, &experiment, &metrics)?;
     Ok((metrics, figures))
+}
+
+/// Checks that an experiment from a document, which errors call `place`, is one that a request could have made: whoever wrote or
+/// changed the document may be wrong.
+///
+/// Errors: a kernel, length or start phase that there is not; settings that are unknown, out of range, or not all there; a workload
+/// that does not fit the platform, or that the simulator cannot run.
+fn check(e: &Experiment, place: &str) -> Result<(), InputError> {
+    let wrong = |what: String| Err(InputError::new(place, what));
+    let longest = Span((MAX_SECONDS * 1e9) as u64);
+    let (kernel, known) = (e.policy.kernel, KernelRev::OLDEST..=KernelRev::NEWEST);
+    if !known.contains(&kernel) {
+        let (oldest, newest) = (known.start(), known.end());
+        return wrong(format!("policy.kernel: found {kernel}, wanted {oldest} to {newest}"));
+    }
+    if e.duration == Span(0) || e.duration > longest || e.phase > e.duration {
+        let (length, phase) = (e.duration.0, e.phase.0);
+        return wrong(format!(
+            "found duration_ns {length} and phase_ns {phase}, wanted a length of 1 to {} and no later phase",
+            longest.0
+        ));
+    }
+    // Resolved settings resolve to themselves; these two are the request's own.
+    let mut set = e.settings.0.clone();
+    set.retain(|name, _| name != "hz" && name != SKIP_MS);
+    let policy = Policy { set, ..e.policy.clone() };
+    let again = risetime_sim::resolve(&e.platform, &policy).map_err(|fault| InputError {
+        place: format!("{place}: settings: {}", fault.place),
+        ..fault
+    })?;
+    if let Some(name) = again.0.keys().find(|name| again.0.get(*name) != policy.set.get(*name)) {
+        return wrong(format!("settings: `{name}` is missing"));
+    }
+    check_fit(&e.workload, place, &e.platform)?;
+    check_supported(&e.workload, place)
 }
 
 fn read_answer(line: &str) -> Result<Vec<Figure>, RunError> {
@@ -292,7 +332,43 @@ mod tests {
         assert_eq!(of(&unknown), here);
         assert!(matches!(here, RunError::Input(InputError { hint: Some(_), .. })), "{here:?}");
         let newer = unknown.replacen("\"schema\":1", "\"schema\":2", 1);
+        // Nobody asked for these: they would run, as something else.
+        for (from, to, what) in [
+            ("\"governor\":\"schedutil\"", "\"governor\":\"schedutils\"", "settings: "),
+            ("\"settings\":{", "\"settings\":{\"no_such\":1,", "settings: "),
+            ("\"base_slice_ns\":", "\"base_slice\":", "settings: "),
+            ("\"kernel\":\"7.2\"", "\"kernel\":\"0.1\"", "policy.kernel: found 0.1, wanted 3.15"),
+            (
+                "\"duration_ns\":300000000",
+                "\"duration_ns\":18446744073709551615",
+                "found duration_ns",
+            ),
+            ("\"phase_ns\":0", "\"phase_ns\":300000001", "found duration_ns"),
+        ] {
+            let right = question(&e, &[Metric::new("energy")]).unwrap();
+            assert!(right.contains(from), "{from} in {right}");
+            let found = of(&right.replace(from, to)).to_string();
+            assert!(found.starts_with(&format!("line 7: {what}")), "{from}: {found}");
+        }
         assert!(of(&newer).to_string().starts_with("line 7: schema: found 2, wanted 1"));
+    }
+
+    /// Whatever a request makes passes; the check knows no setting by itself.
+    #[test]
+    fn experiments_that_are_asked_for_pass_the_check() {
+        for platform in ["m1", "rpi4", "hikey960", "laptop4", "server64"] {
+            for policy in risetime_model::library::policies() {
+                let request = Request {
+                    policies: vec![policy.name.to_string()],
+                    noise: Some("machine"),
+                    hz: Some(1000),
+                    skip_ms: Some(10),
+                    ..Request::new("rampup", platform)
+                };
+                let e = request.experiments().expect("built in").remove(0);
+                assert_eq!(check(&e, "x"), Ok(()), "{platform}, {}", policy.name);
+            }
+        }
     }
 
     #[test]

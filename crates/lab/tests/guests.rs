@@ -183,7 +183,7 @@ impl Backend for Here {
     }
 }
 
-/// The same experiment, the same calls and the same kind of result as of the simulator; what it took here is nobody's to say.
+/// Runs an experiment here by the calls with which one is simulated: the result is of the same kind, and no figure of it is judged.
 #[test]
 fn this_machine_runs_an_experiment() {
     let request = Request { seconds: Some(0.05), ..Request::new("rampup", "m1") };
