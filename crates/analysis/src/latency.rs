@@ -10,24 +10,15 @@
 //! quantile p   the shortest time that at least p of all activations took at most (nearest rank)
 //! ```
 //!
-//! Times are counted in buckets, 128 to each power of two of ns, so that memory does not grow with
-//! the run: a quantile is the middle of its bucket, within 0.4 % of the true one. The maximum is
-//! exact. An activation that the run's end cuts off is counted for itself: how long it would have taken
+//! Times are counted in a [`Histogram`], so that memory does not grow with the run. An activation that the run's end cuts off is counted for itself: how long it would have taken
 //! is not known.
 
+use crate::histogram::Histogram;
 use crate::jobs::Percentiles;
 use risetime_kernel::units::CpuId;
 use risetime_model::Platform;
 use risetime_model::workload::Policy;
 use std::collections::BTreeMap;
-
-/// Buckets of one power of two, as a power of two.
-const BITS: u32 = 7;
-/// Number of buckets for which room is made at once, and which are passed over together.
-const ROOM: usize = 1 << BITS;
-
-/// Steps of a distribution, without those of its upper tail.
-const STEPS: u64 = 100;
 
 /// Times of the activations of some tasks, and of their waits for a CPU when they woke.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,19 +137,6 @@ struct Cell {
     waits: Vec<Histogram>,
 }
 
-/// Times in buckets.
-#[derive(Clone, Default)]
-pub(crate) struct Histogram {
-    /// Number of the first bucket that is kept: most activations are of like length.
-    first: usize,
-    counts: Vec<u64>,
-    total: u64,
-    /// Sum of all times, exactly.
-    sum: u128,
-    min: u64,
-    max: u64,
-}
-
 impl Groups {
     /// Groups of a run on the CPUs of this platform.
     pub(crate) fn new(platform: &Platform) -> Groups {
@@ -241,7 +219,7 @@ impl Groups {
     /// The distributions of times, in the order in which groups were first seen, without groups
     /// that have no activation.
     pub(crate) fn distributions(&self) -> Vec<Distributions> {
-        let groups = self.groups.iter().enumerate().filter(|(_, g)| g.took.total > 0);
+        let groups = self.groups.iter().enumerate().filter(|(_, g)| g.took.total() > 0);
         let of = |(i, g): (usize, &Group)| {
             let mut waits = Histogram::default();
             let cells = self.cells.iter().filter(|c| c.group == i);
@@ -257,19 +235,19 @@ impl Groups {
         let by = self.by();
         let ms = |ns: u64| ns as f64 / 1e6;
         let cells = self.cells;
-        let groups = self.groups.into_iter().enumerate().filter(|(_, g)| g.took.total > 0);
+        let groups = self.groups.into_iter().enumerate().filter(|(_, g)| g.took.total() > 0);
         let latencies = groups.map(|(i, g)| {
             let of = cells.iter().filter(|c| c.group == i).flat_map(|c| &c.waits);
             let [p50, p90, p99, p99_9] = g.took.quantiles([500, 900, 990, 999]);
             Latency {
                 tasks: g.name,
                 policy: g.policy,
-                activations: g.took.total,
+                activations: g.took.total(),
                 p50_ms: ms(p50),
                 p90_ms: ms(p90),
                 p99_ms: ms(p99),
                 p99_9_ms: ms(p99_9),
-                max_ms: ms(g.took.max),
+                max_ms: ms(g.took.max()),
                 unfinished: g.cut_off.0,
                 unfinished_ms: ms(g.cut_off.1),
                 longer: g.longer.percentiles(),
@@ -283,7 +261,8 @@ impl Groups {
     fn by(&self) -> Vec<WaitsBy> {
         let mut all: BTreeMap<(By, String), Histogram> = BTreeMap::new();
         for cell in &self.cells {
-            for (capacity, waits) in self.kinds.iter().zip(&cell.waits).filter(|(_, w)| w.total > 0)
+            for (capacity, waits) in
+                self.kinds.iter().zip(&cell.waits).filter(|(_, w)| w.total() > 0)
             {
                 let names = [
                     (By::Policy, cell.policy.to_string()),
@@ -308,7 +287,7 @@ impl Waits {
     fn of<'a>(all: impl IntoIterator<Item = &'a Histogram>) -> Waits {
         let mut together = Histogram::default();
         all.into_iter().for_each(|h| together.join(h));
-        Waits { n: together.total, took: together.percentiles() }
+        Waits { n: together.total(), took: together.percentiles() }
     }
 }
 
@@ -320,140 +299,9 @@ pub fn group_name(comm: &str) -> &str {
     })
 }
 
-impl Histogram {
-    /// The number of times counted.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Counts one more time.
-    pub(crate) fn add(&mut self, ns: u64) {
-        let at = self.place(bucket(ns));
-        self.counts[at] += 1;
-        self.min = if self.total == 0 { ns } else { self.min.min(ns) };
-        self.max = self.max.max(ns);
-        self.sum += u128::from(ns);
-        self.total += 1;
-    }
-
-    /// The index of a bucket among the counts, which grow to hold it.
-    #[inline]
-    fn place(&mut self, bucket: usize) -> usize {
-        match bucket.checked_sub(self.first) {
-            Some(at) if at < self.counts.len() => at,
-            _ => self.make_room(bucket),
-        }
-    }
-
-    /// Makes room for `bucket`, and returns its place.
-    fn make_room(&mut self, bucket: usize) -> usize {
-        let from = bucket / ROOM * ROOM;
-        if self.counts.is_empty() {
-            self.first = from;
-        } else if from < self.first {
-            let mut counts = vec![0; self.first - from];
-            counts.append(&mut self.counts);
-            (self.counts, self.first) = (counts, from);
-        }
-        let len = (from + ROOM - self.first).max(self.counts.len());
-        self.counts.resize(len, 0);
-        bucket - self.first
-    }
-
-    /// Adds all counts of another histogram.
-    fn join(&mut self, other: &Histogram) {
-        if other.total > 0 {
-            self.place(other.first + other.counts.len() - 1);
-            let at = self.place(other.first);
-            self.counts[at..].iter_mut().zip(&other.counts).for_each(|(own, more)| *own += more);
-            self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
-            self.max = self.max.max(other.max);
-            self.sum += other.sum;
-            self.total += other.total;
-        }
-    }
-
-    /// `None`: there are no times.
-    fn percentiles(&self) -> Option<Percentiles> {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let [p50, p90, p95, p99, p99_9] = self.quantiles([500, 900, 950, 990, 999]);
-        (self.total > 0).then(|| Percentiles {
-            p50: ms(p50),
-            p90: ms(p90),
-            p95: ms(p95),
-            p99: ms(p99),
-            p99_9: ms(p99_9),
-            max: ms(self.max),
-            min: ms(self.min),
-            mean: self.sum as f64 / self.total as f64 / 1e6,
-        })
-    }
-
-    /// The time of this rank, from 1: so many took at most that.
-    pub(crate) fn ranked(&self, rank: u64) -> u64 {
-        let mut below = 0;
-        for (counts, first) in self.counts.chunks(ROOM).zip((self.first..).step_by(ROOM)) {
-            let all: u64 = counts.iter().sum();
-            if below + all < rank {
-                below += all;
-                continue;
-            }
-            for (count, bucket) in counts.iter().zip(first..) {
-                below += count;
-                if below >= rank {
-                    return middle(bucket).min(self.max);
-                }
-            }
-        }
-        self.max
-    }
-
-    /// (ms, share that took at most so long) where a share of 1/[`STEPS`] more did, or a tenth of those that took longer;
-    /// ends with the longest.
-    pub(crate) fn steps(&self) -> Vec<(f64, f64)> {
-        let all = self.total as f64;
-        let (mut below, mut told) = (0, 0);
-        let mut steps = Vec::new();
-        for (count, bucket) in self.counts.iter().zip(self.first..).filter(|(n, _)| **n > 0) {
-            below += count;
-            let (more, longer) = (below - told, self.total - told);
-            if below == self.total || more * STEPS >= self.total || more * 10 >= longer {
-                steps.push((
-                    middle(bucket).clamp(self.min, self.max) as f64 / 1e6,
-                    below as f64 / all,
-                ));
-                told = below;
-            }
-        }
-        steps
-    }
-
-    /// The times that so many of a thousand took at most.
-    pub(crate) fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
-        let rank = |of: u64| (u128::from(self.total) * u128::from(of)).div_ceil(1000).max(1) as u64;
-        permille.map(|of| self.ranked(rank(of)))
-    }
-}
-
-/// The bucket of a time: exact below 128 ns.
-fn bucket(ns: u64) -> usize {
-    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(BITS + 1);
-    ((u64::from(shift) << BITS) + (ns >> shift)) as usize
-}
-
-/// The middle of a bucket.
-fn middle(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    let shift = (bucket >> BITS).saturating_sub(1);
-    let low = (bucket - (shift << BITS)) << shift;
-    low + ((1 << shift) >> 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws;
-    use proptest::prelude::*;
 
     #[test]
     fn instances_and_forks_of_a_task_are_one_group() {
@@ -495,62 +343,5 @@ mod tests {
                 (By::Capacity, "1024", (2, Some((0.3, 0.4)))),
             ]
         );
-    }
-
-    proptest! {
-        #![proptest_config(draws::config(256))]
-
-        #[test]
-        fn a_distribution_is_short_and_passes_near_every_time(
-            times in proptest::collection::vec(1..10_000_000_000u64, 1..4000),
-        ) {
-            let mut h = Histogram::default();
-            times.iter().for_each(|t| h.add(*t));
-            let steps = h.steps();
-            prop_assert!(steps.len() <= 200, "{}", steps.len());
-            prop_assert!(steps.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1));
-            prop_assert_eq!(steps.last().map(|s| s.1), Some(1.0));
-            for (ms, share) in steps {
-                let most = times.iter().filter(|t| **t as f64 <= ms * 1e6 * 1.01 + 1.0).count();
-                prop_assert!(most as f64 >= share * times.len() as f64 - 1e-6, "{ms}: {share}");
-            }
-        }
-
-        #[test]
-        fn joined_times_are_as_if_counted_together(
-            parts in proptest::collection::vec(proptest::collection::vec(0..10_000_000_000u64, 0..50), 1..5),
-        ) {
-            let (mut joined, mut all) = (Histogram::default(), Histogram::default());
-            for part in &parts {
-                let mut own = Histogram::default();
-                part.iter().for_each(|ns| own.add(*ns));
-                part.iter().for_each(|ns| all.add(*ns));
-                joined.join(&own);
-            }
-            prop_assert_eq!(joined.percentiles(), all.percentiles());
-        }
-
-        #[test]
-        fn a_bucket_holds_what_is_near_its_middle(ns in 0..u64::MAX >> 2) {
-            let m = middle(bucket(ns));
-            prop_assert!(m.abs_diff(ns) <= ns / 256 + 1, "{ns}: {m}");
-            prop_assert!(bucket(ns) <= bucket(ns + 1));
-        }
-
-        #[test]
-        fn quantiles_are_those_of_the_sorted_list(
-            mut times in proptest::collection::vec(0..10_000_000_000u64, 1..400),
-        ) {
-            let mut h = Histogram::default();
-            times.iter().for_each(|t| h.add(*t));
-            times.sort_unstable();
-            let all = [500, 900, 990, 999];
-            for (permille, got) in all.into_iter().zip(h.quantiles(all)) {
-                let rank = (times.len() * permille as usize).div_ceil(1000);
-                let want = times[rank - 1];
-                prop_assert!(got.abs_diff(want) <= want / 256 + 1, "{permille}: {got} {want}");
-            }
-            prop_assert_eq!(h.max, times[times.len() - 1]);
-        }
     }
 }

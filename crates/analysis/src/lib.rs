@@ -16,6 +16,7 @@ pub mod expect;
 pub mod explain;
 mod figures;
 pub mod goal;
+mod histogram;
 pub mod history;
 mod jobs;
 mod latency;

@@ -19,8 +19,9 @@
 //! tells where everything stands when it begins, and takes no time.
 //! Left out: activations and wakeups that the end cuts off; how long they would have taken is not known.
 
+use crate::histogram::Histogram;
 use crate::jobs::{Jobs, Streams};
-use crate::latency::{Histogram, group_name};
+use crate::latency::group_name;
 use crate::machine::{Machine, ms};
 use crate::verify::MARGIN;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};

@@ -16,7 +16,7 @@
 //! Left out: notes.
 
 use crate::Told;
-use crate::words::{Round3, round3, task_names};
+use crate::words::{push_round3, round3, task_names};
 use risetime_analysis::sweep::{Point, Sweep};
 use risetime_analysis::{
     Burst, Compared, Cooling, Heat, Jobs, Latency, Level, Migration, Missed, Percentiles, Quota,
@@ -222,6 +222,13 @@ fn quoted(field: &str) -> String {
 enum Text<'a> {
     Known(&'a str),
     Made(fmt::Arguments<'a>),
+    /// Names of our own, one behind the other: nothing that needs quotes.
+    Names(&'a [&'a str]),
+    /// Names of our own with numbers, `cpu=0 freq_khz=600000`.
+    Keys(&'a [(&'a str, u64)]),
+    /// A number as [`round3`] leaves it.
+    Number(f64),
+    Count(u64),
 }
 
 impl<'a> From<&'a str> for Text<'a> {
@@ -233,6 +240,24 @@ impl<'a> From<&'a str> for Text<'a> {
 impl<'a> From<&'a String> for Text<'a> {
     fn from(text: &'a String) -> Text<'a> {
         Text::Known(text)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [(&'a str, u64); N]> for Text<'a> {
+    fn from(keys: &'a [(&'a str, u64); N]) -> Text<'a> {
+        Text::Keys(keys)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [&'a str; N]> for Text<'a> {
+    fn from(names: &'a [&'a str; N]) -> Text<'a> {
+        Text::Names(names)
+    }
+}
+
+impl From<u64> for Text<'_> {
+    fn from(count: u64) -> Text<'static> {
+        Text::Count(count)
     }
 }
 
@@ -251,11 +276,39 @@ impl Line {
     fn field<'t>(&mut self, field: impl Into<Text<'t>>) {
         let Line(line) = self;
         let at = line.len();
-        match field.into() {
-            Text::Known(text) => line.push_str(text),
-            Text::Made(text) => line.write_fmt(text).expect("to memory"),
-        }
-        if line[at..].bytes().any(|b| matches!(b, b'"' | b',' | b'\n' | b'\r')) {
+        let is_ours = match field.into() {
+            Text::Known(text) => {
+                line.push_str(text);
+                false
+            }
+            Text::Made(text) => {
+                line.write_fmt(text).expect("to memory");
+                false
+            }
+            Text::Names(names) => {
+                names.iter().for_each(|name| line.push_str(name));
+                true
+            }
+            Text::Keys(keys) => {
+                for (n, (key, number)) in keys.iter().enumerate() {
+                    line.push_str(if n > 0 { " " } else { "" });
+                    line.push_str(key);
+                    line.push('=');
+                    line.push_str(itoa::Buffer::new().format(*number));
+                }
+                true
+            }
+            Text::Number(x) => {
+                push_round3(line, x);
+                true
+            }
+            Text::Count(n) => {
+                line.push_str(itoa::Buffer::new().format(n));
+                true
+            }
+        };
+        let needs = |b: u8| matches!(b, b'"' | b',' | b'\n' | b'\r');
+        if !is_ours && line.as_bytes()[at..].iter().any(|b| needs(*b)) {
             let quoted = quoted(&line[at..]);
             line.truncate(at);
             line.push_str(&quoted);
@@ -330,7 +383,7 @@ impl<'a> Rows<'a> {
         unit: &str,
     ) {
         match value.into().filter(|v| v.is_finite()) {
-            Some(value) => self.text(figure, key, format_args!("{}", Round3(value)), unit),
+            Some(value) => self.text(figure, key, Text::Number(value), unit),
             None => self.text(figure, key, "", unit),
         }
     }
@@ -352,7 +405,8 @@ impl<'a> Rows<'a> {
             self.figure("cpu_energy", &cpu, c.energy_mj, "mJ");
             self.figure("cpu_busy", &cpu, c.busy_ms, "ms");
             for (f, ms) in &c.freq {
-                self.figure("cpu_freq", format_args!("{cpu} freq_khz={}", f.0), *ms, "ms");
+                let key = [("cpu", c.cpu.0.into()), ("freq_khz", f.0)];
+                self.figure("cpu_freq", &key, *ms, "ms");
             }
             for (state, ms) in &c.idle {
                 self.figure("cpu_idle", format_args!("{cpu} state={state}"), *ms, "ms");
@@ -379,7 +433,7 @@ impl<'a> Rows<'a> {
     fn jobs(&mut self, j: &Jobs) {
         let of = format!("job={}", j.name);
         for (name, n) in j.counts() {
-            self.text(format_args!("jobs_{name}"), &of, format_args!("{n}"), "");
+            self.text(&["jobs_", name], &of, format_args!("{n}"), "");
         }
         let figures = [
             ("job_response", &j.response),
@@ -424,7 +478,7 @@ impl<'a> Rows<'a> {
 
     fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>, unit: &str) {
         for (name, x) in p.iter().flat_map(|p| p.named()) {
-            self.figure(format_args!("{figure}_{name}"), of, x, unit);
+            self.figure(&[figure, "_", name], of, x, unit);
         }
     }
 
@@ -456,27 +510,29 @@ impl<'a> Rows<'a> {
             self.figure("debt_capped", "", b.debt_capped_ms, "ms");
         }
         for r in &t.reach {
-            let mut reach = |key: fmt::Arguments<'_>| self.figure("reach", key, r.after_ms, "ms");
+            let mut reach = |key: &[(&str, u64)]| {
+                self.figure("reach", Text::Keys(key), r.after_ms, "ms");
+            };
             match r.what {
-                Level::Util(u) => reach(format_args!("util={u}")),
+                Level::Util(u) => reach(&[("util", u)]),
                 Level::Freq { cpu, freq } => {
-                    reach(format_args!("cpu={} freq_khz={}", cpu.0, freq.0))
+                    reach(&[("cpu", cpu.0.into()), ("freq_khz", freq.0)]);
                 }
-                Level::Capacity(c) => reach(format_args!("capacity={c}")),
+                Level::Capacity(c) => reach(&[("capacity", c)]),
             }
         }
         self.figure("perf_10_90", "", t.perf_10_90_ms, "ms");
         self.spent("burst_", &t.spent);
         self.spent("", &t.whole);
         for u in &t.util_residency {
-            self.figure("util_residency", format_args!("util={}", u.util), u.ms, "ms");
+            self.figure("util_residency", &[("util", u.util)], u.ms, "ms");
         }
         for (n, m) in t.migrations.iter().enumerate() {
             let key = format_args!("n={n} from={} to={} why={}", m.from.0, m.to.0, m.why);
             self.figure("migration", key, m.at_ms, "ms");
         }
         for l in &t.lost {
-            self.figure("lost", format_args!("state={}", l.state), l.ms, "ms");
+            self.figure("lost", &["state=", l.state], l.ms, "ms");
         }
         for (n, policy) in t.policies.iter().enumerate() {
             self.text("sched_policy", format_args!("n={n}"), format_args!("{policy}"), "");
@@ -495,26 +551,21 @@ impl<'a> Rows<'a> {
 
     /// Writes what a burst took, or (`of` is empty) the whole run.
     fn spent(&mut self, of: &str, s: &Spent) {
-        self.figure(format_args!("{of}running_time"), "", s.running_ms, "ms");
-        self.figure(format_args!("{of}wait"), "", s.wait_ms, "ms");
-        self.figure(format_args!("{of}work"), "", s.work_ms, "ms");
-        self.figure(format_args!("{of}longer"), "", s.longer_ms, "ms");
+        self.figure(&[of, "running_time"], "", s.running_ms, "ms");
+        self.figure(&[of, "wait"], "", s.wait_ms, "ms");
+        self.figure(&[of, "work"], "", s.work_ms, "ms");
+        self.figure(&[of, "longer"], "", s.longer_ms, "ms");
         for l in &s.longer {
-            self.figure(
-                format_args!("{of}longer_in"),
-                format_args!("state={}", l.state),
-                l.ms,
-                "ms",
-            );
+            self.figure(&[of, "longer_in"], &["state=", l.state], l.ms, "ms");
         }
-        self.figure(format_args!("{of}energy"), "", s.energy_mj, "mJ");
+        self.figure(&[of, "energy"], "", s.energy_mj, "mJ");
         for r in &s.running {
-            let key = format_args!("cpu={} freq_khz={}", r.cpu.0, r.freq.0);
-            self.figure(format_args!("{of}running"), key, r.ms, "ms");
+            let key = [("cpu", r.cpu.0.into()), ("freq_khz", r.freq.0)];
+            self.figure(&[of, "running"], &key, r.ms, "ms");
         }
         for m in &s.migrations {
             let key = format_args!("from_capacity={} to_capacity={} why={}", m.from, m.to, m.why);
-            self.text(format_args!("{of}migrations"), key, format_args!("{}", m.n), "");
+            self.text(&[of, "migrations"], key, m.n, "");
         }
     }
 }

@@ -6,31 +6,32 @@ use risetime_model::Settings;
 use risetime_model::settings::SKIP_MS;
 use risetime_trace::{BackendKind, Why};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Rounds to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
 pub(crate) fn round3(x: f64) -> f64 {
     (x * 1000.0).round() / 1000.0 + 0.0
 }
 
-/// A number as [`round3`] leaves it, which is written with at most three decimals: those that it has.
-pub(crate) struct Round3(pub(crate) f64);
-
-impl fmt::Display for Round3 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Bound, in thousandths, below which the digits tell any two numbers apart, so that no shorter text means the same one.
-        const EXACT: f64 = 1e15;
-        let thousandths = (self.0 * 1000.0).round();
-        if thousandths.is_nan() || thousandths.abs() >= EXACT {
-            return round3(self.0).fmt(f);
-        }
-        let (sign, n) = (if thousandths < 0.0 { "-" } else { "" }, thousandths.abs() as u64);
-        match (n / 1000, n % 1000) {
-            (whole, 0) => write!(f, "{sign}{whole}"),
-            (whole, rest) if rest % 100 == 0 => write!(f, "{sign}{whole}.{}", rest / 100),
-            (whole, rest) if rest % 10 == 0 => write!(f, "{sign}{whole}.{:02}", rest / 10),
-            (whole, rest) => write!(f, "{sign}{whole}.{rest:03}"),
-        }
+/// Adds `x` to `text` as [`round3`] leaves it: with at most three decimals, those that it has.
+pub(crate) fn push_round3(text: &mut String, x: f64) {
+    /// Bound, in thousandths, below which the digits tell any two numbers apart, so that no shorter text means the same one.
+    const EXACT: f64 = 1e15;
+    let thousandths = (x * 1000.0).round();
+    if thousandths.is_nan() || thousandths.abs() >= EXACT {
+        text.push_str(&round3(x).to_string());
+        return;
+    }
+    if thousandths < 0.0 {
+        text.push('-');
+    }
+    let n = thousandths.abs() as u64;
+    text.push_str(itoa::Buffer::new().format(n / 1000));
+    let rest = n % 1000;
+    if rest > 0 {
+        // 1 in front keeps the zeros behind the point.
+        let mut digits = itoa::Buffer::new();
+        text.push('.');
+        text.push_str(digits.format(1000 + rest)[1..].trim_end_matches('0'));
     }
 }
 
@@ -209,7 +210,9 @@ mod tests {
             );
         }
         for x in numbers {
-            assert_eq!(Round3(x).to_string(), round3(x).to_string(), "{x}");
+            let mut text = String::new();
+            push_round3(&mut text, x);
+            assert_eq!(text, round3(x).to_string(), "{x}");
         }
     }
 

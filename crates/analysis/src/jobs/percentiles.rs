@@ -1,6 +1,6 @@
 //! Distributions of times of jobs, or of their energies.
 
-use crate::latency::Histogram;
+use crate::histogram::Histogram;
 
 /// Percentiles of a time in ms, or an energy in mJ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
