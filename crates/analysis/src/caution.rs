@@ -5,6 +5,7 @@
 //! like it was. docs/accuracy.md shows where each number comes from, and a test holds the two together.
 
 use crate::metric::Metric;
+use crate::named::weakness;
 use crate::result::RunResult;
 use risetime_kernel::features;
 use risetime_model::platform::SMT_SPEED;
@@ -175,18 +176,7 @@ pub fn shown(run: &RunResult) -> Vec<Figure> {
 /// Classifies a metric as a figure that may be weak; [`Speed`] for all that are not weak anywhere
 /// by themselves.
 pub fn of_metric(metric: &Metric) -> Figure {
-    let name = metric.name.rsplit('.').next().unwrap_or(&metric.name);
-    let (of, rank) = name.split_once('_').unwrap_or((name, ""));
-    let rank = rank.strip_prefix("longer_").unwrap_or(rank);
-    let tail = matches!(rank, "p90" | "p95" | "p99" | "p99_9" | "max");
-    match of {
-        "activation" if tail => Activations,
-        "wakeup" if tail => Wakeups,
-        "response" | "lateness" | "longer" if tail => Responses,
-        "migrations" => Migrations,
-        "energy" => Energy,
-        _ => Speed,
-    }
+    weakness(metric.name.rsplit('.').next().unwrap_or(&metric.name))
 }
 
 fn tasks(e: &Experiment) -> impl Iterator<Item = &TaskSpec> {

@@ -28,7 +28,7 @@ enum Than {
 }
 
 /// Units as they are written, and how many ms or mJ they are.
-const UNITS: [(&str, Unit, f64); 7] = [
+const UNITS: [(&str, Unit, f64); 8] = [
     ("us", Unit::Time, 1e-3),
     ("ms", Unit::Time, 1.0),
     ("s", Unit::Time, 1e3),
@@ -36,6 +36,7 @@ const UNITS: [(&str, Unit, f64); 7] = [
     ("mJ", Unit::Energy, 1.0),
     ("J", Unit::Energy, 1e3),
     ("C", Unit::Temperature, 1.0),
+    ("/s", Unit::PerSecond, 1.0),
 ];
 
 /// Longer ones first.
@@ -84,7 +85,7 @@ impl Expectation {
             )));
         };
         let value = value.trim();
-        let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || "µ°".contains(c));
+        let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || "µ°/".contains(c));
         let written = value[digits.len()..].replace('µ', "u").replace("°C", "C");
         let number = digits.trim().parse::<f64>().ok().filter(|n| n.is_finite());
         let Some(number) = number else {

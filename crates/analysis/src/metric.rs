@@ -2,10 +2,9 @@
 //! are about. Which names there are: [`named`](crate::named), `docs/figures.md`.
 
 use crate::jobs::{Jobs, Percentiles};
-use crate::latency::{Latency, group_name};
-#[cfg(test)]
-use crate::named::Owner;
-use crate::result::{EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
+use crate::latency::group_name;
+use crate::named::{FIGURES, Figure, Owner, Tasks, Value, less_is_better, tasks_called};
+use crate::result::{EndedBy, Quota, RunResult};
 use risetime_model::{InputError, Workload, nearest};
 
 /// Unit that a figure counts in.
@@ -19,6 +18,8 @@ pub enum Unit {
     Temperature,
     /// A number of things.
     Count,
+    /// A number of things in a second.
+    PerSecond,
 }
 
 impl Unit {
@@ -29,13 +30,22 @@ impl Unit {
             Unit::Energy => " mJ",
             Unit::Temperature => " °C",
             Unit::Count => "",
+            Unit::PerSecond => " /s",
         }
     }
 
-    /// The unit with this word, without spaces; `None`: there is none.
+    /// The unit as it stands in a column of its own, of JSON and CSV.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::PerSecond => "1/s",
+            unit => unit.as_str().trim(),
+        }
+    }
+
+    /// The unit with this [word](Unit::word); `None`: there is none.
     pub fn of_word(word: &str) -> Option<Unit> {
-        let all = [Unit::Time, Unit::Energy, Unit::Temperature, Unit::Count];
-        all.into_iter().find(|unit| unit.as_str().trim() == word)
+        let all = [Unit::Time, Unit::Energy, Unit::Temperature, Unit::Count, Unit::PerSecond];
+        all.into_iter().find(|unit| unit.word() == word)
     }
 }
 
@@ -59,7 +69,8 @@ impl Metric {
     /// The figure of a task or job, if `name` does not say of which: `response_p99` of `ui`.
     pub fn of_task(name: &str, task: Option<&str>) -> Metric {
         let name = Metric::new(name).name;
-        let whole = name.contains('.') || OF_THE_RUN_ALONE.contains(&&*name);
+        let is = |of: Owner| FIGURES.iter().any(|f| f.of() == of && f.asked(&name).is_some());
+        let whole = name.contains('.') || is(Owner::Run) && !is(Owner::Task);
         match task {
             Some(task) if !whole => Metric { name: format!("{task}.{name}") },
             _ => Metric { name },
@@ -77,7 +88,7 @@ impl Metric {
     /// Whether its value in `run` is a lower bound: of work lost that the end of the run cut off.
     pub fn is_bound(&self, run: &RunResult) -> bool {
         let Some((whose, "debt")) = self.name.rsplit_once('.') else { return false };
-        let first = named(run, whose).first().and_then(|t| t.burst.as_ref());
+        let first = tasks_called(run, whose).first().and_then(|t| t.burst.as_ref());
         first.is_some_and(|burst| burst.ended_by == EndedBy::RunEnd)
     }
 
@@ -86,21 +97,20 @@ impl Metric {
     /// Errors: as [`Metric::of`]'s.
     pub fn check(&self, w: &Workload) -> Result<(), InputError> {
         let Some((whose, what)) = self.name.rsplit_once('.') else {
-            return match OF_THE_RUN.iter().any(|(name, _)| *name == self.name) {
+            return match of_the_run().any(|f| f.name == self.name) {
                 true => Ok(()),
                 false => Err(self.unknown(&owners(names_in(w)))),
             };
         };
         let tasks = || w.tasks.iter().chain(&w.forked).map(|task| task.comm.as_str());
         let is_task = tasks().any(|comm| comm == whose || group_name(comm) == whose);
-        let all = [
-            w.jobs.iter().any(|job| job.name == whose).then(|| of_jobs(&Jobs::default())),
-            is_task.then(|| of_latency(None)),
-            w.groups.iter().any(|g| g.path == whose).then(|| of_quota(&Quota::default())),
-            is_task.then(|| [of_tasks(&[]), of_reservations(&[])].concat()),
-        ];
-        let known: Vec<String> =
-            all.into_iter().flatten().flatten().map(|(name, _)| name).collect();
+        let has = |f: &&Figure| match f.of() {
+            Owner::Job => w.jobs.iter().any(|job| job.name == whose),
+            Owner::Task => is_task,
+            Owner::Group => w.groups.iter().any(|g| g.path == whose),
+            Owner::Run => false,
+        };
+        let known: Vec<String> = FIGURES.iter().filter(has).flat_map(Figure::names).collect();
         match known.is_empty() {
             true => Err(self.unknown(&owners(names_in(w)))),
             false if known.iter().any(|name| name == what) => Ok(()),
@@ -130,20 +140,44 @@ impl Metric {
 
     /// Whether less of it is better; `None`: neither.
     pub fn less_is_better(&self) -> Option<bool> {
-        match self.name.rsplit('.').next().unwrap_or(&self.name) {
-            "work" | "exited" | "done" | "per_second" | "deep_idle" => Some(false),
-            "released" | "due" | "running" | "migrations" | "periods" => None,
-            _ => Some(true),
+        less_is_better(self.name.rsplit('.').next().unwrap_or(&self.name))
+    }
+}
+
+/// Owners in a run that a name stands for.
+struct Owners<'r> {
+    job: Option<&'r Jobs>,
+    quota: Option<&'r Quota>,
+    tasks: Tasks<'r>,
+}
+
+impl Owners<'_> {
+    /// The value of a figure; outer `None`: none of these owners has it.
+    fn value(&self, figure: &Figure, statistic: &str) -> Option<Option<f64>> {
+        let of = |p: Option<Percentiles>| {
+            p.and_then(|p| p.named().into_iter().find(|(name, _)| *name == statistic)).map(|x| x.1)
+        };
+        let (any, tasks) = (!self.tasks.tasks.is_empty(), &self.tasks);
+        match figure.value {
+            Value::Run(_) => None,
+            Value::Job(value) => self.job.map(value),
+            Value::EachJob(each) => self.job.map(|j| of(each(j))),
+            Value::Task(value) => any.then(|| value(tasks)),
+            Value::Each(each) => (any || tasks.latency.is_some()).then(|| of(each(tasks))),
+            Value::Reserved(value) => tasks.is_reserved().then(|| {
+                let all = tasks.throttled();
+                Some(value(&all)).filter(|_| !all.is_empty())
+            }),
+            Value::Group(value) => self.quota.map(value),
         }
     }
 }
 
-type Figure = (Option<f64>, Unit);
-
 /// The figure of that name; names that there are, if there is none.
-fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
-    if let Some((_, unit)) = OF_THE_RUN.iter().find(|(known, _)| *known == name) {
-        return Ok((of_run(run, name), *unit));
+fn figure(run: &RunResult, name: &str) -> Result<(Option<f64>, Unit), Vec<String>> {
+    let of_run = of_the_run().find(|f| f.name == name);
+    if let Some(Figure { value: Value::Run(value), unit, .. }) = of_run {
+        return Ok((value(run), *unit));
     }
     let known = || {
         let whose = run.jobs.iter().map(|j| j.name.as_str());
@@ -151,84 +185,26 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
         owners(whose.chain(tasks).chain(run.quotas.iter().map(|q| q.group.as_str())).collect())
     };
     let Some((whose, what)) = name.rsplit_once('.') else { return Err(known()) };
-    let job = run.jobs.iter().find(|j| j.name == whose);
+    let tasks = tasks_called(run, whose);
     let latency = run.latency.iter().find(|l| l.tasks == whose);
-    let quota = run.quotas.iter().find(|q| q.group == whose);
-    let tasks = named(run, whose);
-    let all = [
-        job.map(of_jobs),
-        Some(of_latency(latency)).filter(|_| latency.is_some() || !tasks.is_empty()),
-        quota.map(of_quota),
-        Some(of_tasks(&tasks)).filter(|_| !tasks.is_empty()),
-        Some(of_reservations(&tasks)).filter(|_| tasks.iter().any(|t| t.reservation.is_some())),
-    ];
-    let all: Vec<(String, Figure)> = all.into_iter().flatten().flatten().collect();
-    if all.is_empty() {
-        return Err(known());
-    }
-    let found = all.iter().find(|(name, _)| name == what).map(|(_, figure)| *figure);
-    found.ok_or_else(|| of(whose, all.into_iter().map(|(name, _)| name).collect()))
-}
-
-/// The value of one of [`OF_THE_RUN`].
-fn of_run(run: &RunResult, name: &str) -> Option<f64> {
-    let sum = |of: fn(&TaskResult) -> f64| Some(run.tasks.iter().map(of).sum());
-    match name {
-        "energy" => run.energy_mj,
-        "work" => Some(run.work_ms),
-        "makespan" => run.makespan_ms,
-        "exited" => Some(run.exited.0 as f64),
-        "temperature" => run.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max),
-        "capped" => {
-            let all = run.cooling.iter().map(|c| c.capped_ms).sum();
-            Some(all).filter(|_| !run.heat.is_empty())
-        }
-        "wakeups" => Some(run.wakes.tasks),
-        "idle_wakeups" => Some(run.wakes.cpus),
-        "timer_interrupts" => run.wakes.timer_interrupts,
-        "deep_idle" => Some(run.deep_idle_ms()),
-        "wait" => sum(|t| t.whole.wait_ms),
-        "migrations" => sum(|t| t.whole.moves() as f64),
-        _ => None,
-    }
-}
-
-/// The task `whose`, else all of that name.
-fn named<'r>(run: &'r RunResult, whose: &str) -> Vec<&'r TaskResult> {
-    let of = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
-        run.tasks.iter().filter(|t| of(&t.comm) == whose).collect()
+    let all = Owners {
+        job: run.jobs.iter().find(|j| j.name == whose),
+        quota: run.quotas.iter().find(|q| q.group == whose),
+        tasks: Tasks { tasks: &tasks, latency },
     };
-    let one = Some(of(|comm| comm)).filter(|all| !all.is_empty());
-    one.unwrap_or_else(|| of(group_name))
+    let asked = |f: &Figure| Some((all.value(f, f.asked(what)?)?, f.unit));
+    if let Some(found) = FIGURES.iter().find_map(asked) {
+        return Ok(found);
+    }
+    let has = |f: &&Figure| all.value(f, "").is_some();
+    let names: Vec<String> = FIGURES.iter().filter(has).flat_map(Figure::names).collect();
+    Err(if names.is_empty() { known() } else { of(whose, names) })
 }
 
-/// Figures that belong to no task, job or group, and what they count.
-const OF_THE_RUN: [(&str, Unit); 12] = [
-    ("energy", Unit::Energy),
-    ("work", Unit::Time),
-    ("makespan", Unit::Time),
-    ("exited", Unit::Count),
-    ("wait", Unit::Time),
-    ("migrations", Unit::Count),
-    ("wakeups", Unit::Count),
-    ("idle_wakeups", Unit::Count),
-    ("timer_interrupts", Unit::Count),
-    ("deep_idle", Unit::Time),
-    ("temperature", Unit::Temperature),
-    ("capped", Unit::Time),
-];
-/// Figures among them that no task has.
-const OF_THE_RUN_ALONE: [&str; 9] = [
-    "energy",
-    "makespan",
-    "exited",
-    "wakeups",
-    "idle_wakeups",
-    "timer_interrupts",
-    "deep_idle",
-    "temperature",
-    "capped",
-];
+/// Iterates over the figures that belong to no task, job or group.
+fn of_the_run() -> impl Iterator<Item = &'static Figure> {
+    FIGURES.iter().filter(|f| f.of() == Owner::Run)
+}
 
 /// Lists the names that have figures in a run of `w`: jobs, tasks and groups.
 fn names_in(w: &Workload) -> Vec<&str> {
@@ -243,111 +219,10 @@ fn owners(mut all: Vec<&str>) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     let shown = all.iter().take(8).map(|name| format!("{name}.…"));
-    shown.chain(OF_THE_RUN.map(|(name, _)| name.to_string())).collect()
-}
-
-/// Lists all names that [`figure`] knows, behind their owners'.
-#[cfg(test)]
-pub(crate) fn all_names() -> Vec<(Owner, String, Unit)> {
-    let run = OF_THE_RUN.map(|(name, unit)| (name.to_string(), (None, unit)));
-    let owners = [
-        (Owner::Job, of_jobs(&Jobs::default())),
-        (Owner::Task, [of_latency(None), of_tasks(&[]), of_reservations(&[])].concat()),
-        (Owner::Group, of_quota(&Quota::default())),
-        (Owner::Run, run.into()),
-    ];
-    let all = owners.into_iter().flat_map(|(of, figures)| {
-        figures.into_iter().map(move |(name, (_, unit))| (of, name, unit))
-    });
-    all.collect()
+    shown.chain(of_the_run().map(|f| f.name.to_string())).collect()
 }
 
 /// The names of figures of `whose`.
 fn of(whose: &str, figures: Vec<String>) -> Vec<String> {
     figures.into_iter().map(|name| format!("{whose}.{name}")).collect()
-}
-
-fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
-    let mut all = percentiles("response", j.response.as_ref(), Unit::Time);
-    all.extend(percentiles("lateness", j.lateness.as_ref(), Unit::Time));
-    all.extend(percentiles("longer", j.longer.as_ref(), Unit::Time));
-    all.extend(percentiles("energy", j.energy.as_ref(), Unit::Energy));
-    all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
-    all.push(("per_second".into(), (j.per_second, Unit::Count)));
-    all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
-    all
-}
-
-/// The percentiles by name, also where there are none in this run.
-fn percentiles(of: &str, p: Option<&Percentiles>, unit: Unit) -> Vec<(String, Figure)> {
-    let figure = |(name, x)| (format!("{of}_{name}"), (p.map(|_| x), unit));
-    p.copied().unwrap_or_default().named().map(figure).into()
-}
-
-/// The latency figures by name, also where no activation was over by the run's end.
-fn of_latency(l: Option<&Latency>) -> Vec<(String, Figure)> {
-    type Of = fn(&Latency) -> f64;
-    let figures: [(&str, Of); 5] = [
-        ("p50", |l| l.p50_ms),
-        ("p90", |l| l.p90_ms),
-        ("p99", |l| l.p99_ms),
-        ("p99_9", |l| l.p99_9_ms),
-        ("max", |l| l.max_ms),
-    ];
-    let figures = figures.map(|(name, of)| (format!("activation_{name}"), (l.map(of), Unit::Time)));
-    let longer = percentiles("activation_longer", l.and_then(|l| l.longer.as_ref()), Unit::Time);
-    let waits = [("wakeup", l.map(|l| &l.wakeup)), ("wu_lat", l.map(|l| &l.wu_lat))];
-    let waits = waits
-        .into_iter()
-        .flat_map(|(name, w)| percentiles(name, w.and_then(|w| w.took.as_ref()), Unit::Time));
-    figures.into_iter().chain(longer).chain(waits).collect()
-}
-
-fn of_quota(q: &Quota) -> Vec<(String, Figure)> {
-    let figures = [
-        ("periods", Some(q.periods as f64), Unit::Count),
-        ("throttled", Some(q.throttled as f64), Unit::Count),
-        ("throttled_time", Some(q.throttled_ms), Unit::Time),
-        ("throttled_longest", q.longest_ms, Unit::Time),
-    ];
-    figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
-}
-
-/// The figures of all tasks of a name together; the burst is the first one's.
-fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
-    let burst = all.first().and_then(|t| t.burst.as_ref());
-    let full = burst.filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms);
-    let sum = |of: fn(&Spent) -> f64| Some(all.iter().map(|t| of(&t.whole)).sum());
-    let energy = all.iter().map(|t| t.whole.energy_mj).sum();
-    let figures = [
-        ("debt", burst.map(|b| b.debt_ms), Unit::Time),
-        ("full_speed", full, Unit::Time),
-        ("wait", sum(|s| s.wait_ms), Unit::Time),
-        ("running", sum(|s| s.running_ms), Unit::Time),
-        ("work", sum(|s| s.work_ms), Unit::Time),
-        ("longer", sum(|s| s.longer_ms), Unit::Time),
-        ("migrations", sum(|s| s.moves() as f64), Unit::Count),
-        ("task_energy", energy, Unit::Energy),
-    ];
-    figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
-}
-
-/// The reservation figures of all deadline tasks of a name together.
-fn of_reservations(all: &[&TaskResult]) -> Vec<(String, Figure)> {
-    // None: nobody tells of it.
-    let throttled: Vec<Throttled> =
-        all.iter().filter_map(|t| t.reservation.as_ref()?.throttled).collect();
-    let some = |value: f64| Some(value).filter(|_| !throttled.is_empty());
-    let longest = throttled.iter().map(|t| t.longest_ms).fold(0.0, f64::max);
-    let figures = [
-        ("throttled", some(throttled.iter().map(|t| f64::from(t.n)).sum()), Unit::Count),
-        ("throttled_time", some(throttled.iter().map(|t| t.ms).sum()), Unit::Time),
-        ("throttled_longest", some(longest), Unit::Time),
-        (
-            "replenished",
-            some(throttled.iter().map(|t| f64::from(t.replenished)).sum()),
-            Unit::Count,
-        ),
-    ];
-    figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
 }

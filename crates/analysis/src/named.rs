@@ -1,8 +1,14 @@
-//! Every figure that has a name, and what it is: the page `docs/figures.md` is made of this.
+//! Every figure that has a name: what it is, how it is computed from a run, and as what it is written.
 //!
-//! What computes them is [`Metric::of`](crate::metric::Metric::of); a test holds the two together.
+//! [`FIGURES`] is the one table. `--metric`, `--expect` and `--goal` ([`crate::metric`]), the keys of JSON and the rows of
+//! CSV, which caution is about it, and the page `docs/figures.md` follow from it: a new figure is a field of a result that
+//! the analysis fills, and a row here.
 
-use crate::metric::{Metric, Unit};
+use crate::caution::Figure as Weak;
+use crate::jobs::{Jobs, Percentiles};
+use crate::latency::{Latency, group_name};
+use crate::metric::Unit;
+use crate::result::{Burst, EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
 
 /// The owner of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,34 +23,99 @@ pub enum Owner {
     Run,
 }
 
+/// Results that a figure of tasks is computed from.
+#[derive(Clone, Copy)]
+pub struct Tasks<'r> {
+    /// The task of that name, else all whose name without its number it is.
+    pub tasks: &'r [&'r TaskResult],
+    /// Times of their activations; `None`: the run has none of that name.
+    pub latency: Option<&'r Latency>,
+}
+
+/// Value of a figure in a run. `None`: nothing of the kind happened, or nobody knows.
+#[derive(Clone, Copy)]
+pub enum Value {
+    /// A figure of the whole run.
+    Run(fn(&RunResult) -> Option<f64>),
+    /// A figure of all jobs of a name.
+    Job(fn(&Jobs) -> Option<f64>),
+    /// A figure that each of the jobs has.
+    EachJob(fn(&Jobs) -> Option<Percentiles>),
+    /// A figure of all tasks of a name.
+    Task(fn(&Tasks<'_>) -> Option<f64>),
+    /// A figure that each activation, or wakeup, of the tasks has.
+    Each(fn(&Tasks<'_>) -> Option<Percentiles>),
+    /// A figure of the tasks among them that have a reservation.
+    Reserved(fn(&[Throttled]) -> f64),
+    /// A figure of a task group with a quota.
+    Group(fn(&Quota) -> Option<f64>),
+}
+
 /// A figure, or several that differ in the percentile alone.
-#[derive(Clone, Copy, Debug)]
-pub struct Named {
-    /// Owner of the figure.
-    pub of: Owner,
-    /// Name of the figure behind the owner's; where there are [`statistics`](Named::statistics),
+#[derive(Clone, Copy)]
+pub struct Figure {
+    /// Name of the figure behind the owner's; where there are [`statistics`](Figure::statistics),
     /// the part before theirs.
     pub name: &'static str,
+    /// Value of the figure, and with it the owner.
+    pub value: Value,
     /// `p50` of `response_p50`; none: one figure.
     pub statistics: &'static [&'static str],
     /// Unit of the figure.
     pub unit: Unit,
+    /// Whether less of it is better; `None`: neither.
+    pub less_is_better: Option<bool>,
+    /// Kind of the figure for cautions; of [`statistics`](Figure::statistics), of the upper ones.
+    pub weak: Weak,
+    /// Key of the figure in the JSON of a run, in its owner's record; `None`: written by hand in
+    /// `report`, or not at all.
+    pub json: Option<&'static str>,
+    /// Name of the figure in the CSV of a run; `None`: likewise.
+    pub csv: Option<&'static str>,
     /// Meaning of the figure, in Markdown.
     pub about: &'static str,
 }
 
-impl Named {
-    /// The names of its figures behind the owner's: `response_min`, `response_mean`, …
-    pub fn names(&self) -> Vec<String> {
-        match self.statistics {
-            [] => vec![self.name.to_string()],
-            all => all.iter().map(|x| format!("{}_{x}", self.name)).collect(),
+impl Figure {
+    /// The owner of the figure.
+    pub fn of(&self) -> Owner {
+        match self.value {
+            Value::Run(_) => Owner::Run,
+            Value::Job(_) | Value::EachJob(_) => Owner::Job,
+            Value::Task(_) | Value::Each(_) | Value::Reserved(_) => Owner::Task,
+            Value::Group(_) => Owner::Group,
         }
     }
 
-    /// Whether less of it is better; `None`: neither.
-    pub fn less_is_better(&self) -> Option<bool> {
-        Metric::new(self.name).less_is_better()
+    /// Lists the names of its figures behind the owner's: `response_min`, `response_mean`, …
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let one = self.statistics.is_empty().then(|| self.name.to_string());
+        one.into_iter().chain(self.statistics.iter().map(|x| format!("{}_{x}", self.name)))
+    }
+
+    /// The statistic that `name` asks for of this figure, `""` where it has none; `None`: `name` is another figure's.
+    pub(crate) fn asked<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let rest = name.strip_prefix(self.name)?;
+        match self.statistics {
+            [] => rest.is_empty().then_some(""),
+            all => rest.strip_prefix('_').filter(|x| all.contains(x)),
+        }
+    }
+
+    const fn more_is_better(self) -> Figure {
+        Figure { less_is_better: Some(false), ..self }
+    }
+    const fn is_neutral(self) -> Figure {
+        Figure { less_is_better: None, ..self }
+    }
+    const fn weak(self, weak: Weak) -> Figure {
+        Figure { weak, ..self }
+    }
+    const fn json(self, key: &'static str) -> Figure {
+        Figure { json: Some(key), ..self }
+    }
+    const fn csv(self, name: &'static str) -> Figure {
+        Figure { csv: Some(name), ..self }
     }
 }
 
@@ -52,192 +123,188 @@ impl Named {
 pub const ALL: &[&str] = &["min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max"];
 /// Statistics of how long activations take.
 pub const FEWER: &[&str] = &["p50", "p90", "p99", "p99_9", "max"];
+/// Statistics that a caution about an upper tail is about.
+const TAIL: &[&str] = &["p90", "p95", "p99", "p99_9", "max"];
 
-const fn one(of: Owner, name: &'static str, unit: Unit, about: &'static str) -> Named {
-    Named { of, name, statistics: &[], unit, about }
+/// A figure of which less is better.
+const fn one(name: &'static str, unit: Unit, value: Value, about: &'static str) -> Figure {
+    Figure {
+        name,
+        value,
+        statistics: &[],
+        unit,
+        less_is_better: Some(true),
+        weak: Weak::Speed,
+        json: None,
+        csv: None,
+        about,
+    }
 }
 
-const fn each(of: Owner, name: &'static str, unit: Unit, about: &'static str) -> Named {
-    Named { of, name, statistics: ALL, unit, about }
+const fn each(name: &'static str, unit: Unit, value: Value, about: &'static str) -> Figure {
+    Figure { statistics: ALL, ..one(name, unit, value, about) }
 }
 
-use Owner::{Group, Job, Run, Task};
-use Unit::{Count, Energy, Temperature, Time};
+/// The task `name`, else all of that name.
+pub(crate) fn tasks_called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
+    let of = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
+        run.tasks.iter().filter(|t| of(&t.comm) == name).collect()
+    };
+    let one = Some(of(|comm| comm)).filter(|all| !all.is_empty());
+    one.unwrap_or_else(|| of(group_name))
+}
 
-/// All figures, in the order of the page.
-pub const NAMED: &[Named] = &[
-    each(
-        Job,
-        "response",
-        Time,
-        "from release to done, of jobs that are done; of overdue ones, as long as they have taken",
-    ),
-    each(Job, "lateness", Time, "from due to done, of the same jobs; below 0: in time"),
-    each(Job, "longer", Time, "how much longer a job took than the same work takes at full speed"),
-    each(Job, "energy", Energy, "what one job took, of those that are done"),
-    one(
-        Job,
-        "energy",
-        Energy,
-        "what a job took: the energy of the job's tasks over the whole run, by jobs done (`mJ each`)",
-    ),
-    one(Job, "released", Count, "jobs that began"),
-    one(Job, "due", Count, "jobs whose due time is within the run"),
-    one(Job, "done", Count, "jobs that were done"),
-    one(Job, "missed", Count, "`late` + `merged` + `dropped` + `overdue`"),
-    one(Job, "late", Count, "jobs that were done after they were due"),
-    one(
-        Job,
-        "merged",
-        Count,
-        "jobs for which no work was done: a whole period passed before the program came back to its relative timer",
-    ),
-    one(
-        Job,
-        "dropped",
-        Count,
-        "jobs in whose place a task further on in the chain took a newer one",
-    ),
-    one(Job, "unfinished", Count, "jobs that were still being worked at when the run ended"),
-    one(Job, "overdue", Count, "unfinished jobs that were due by then"),
-    one(
-        Job,
-        "per_second",
-        Count,
-        "jobs done in a second, from the workload's start on: frames a second",
-    ),
-    Named {
-        of: Task,
-        name: "activation",
-        statistics: FEWER,
-        unit: Time,
-        about: "how long an activation takes, from wakeup to sleep",
-    },
-    each(
-        Task,
-        "activation_longer",
-        Time,
-        "how much longer an activation took than the same work takes at full speed",
-    ),
-    each(Task, "wakeup", Time, "from a wakeup (or the creation) to first running"),
-    each(
-        Task,
-        "wu_lat",
-        Time,
-        "*timer expiry to running*, as rt-app's `wu_lat` and cyclictest report it: from when the task's timer was due (or another task woke it, or it was created) to first running. It is timer slack, a late interrupt, the way out of an idle state, and then all of `wakeup`, which begins where the task is queued. A real kernel's trace (`--backend vm`, recordings) does not tell when a timer was due: there it is the same as `wakeup`",
-    ),
-    one(Task, "debt", Time, "of the reported burst: work lost, in ms of full speed"),
-    one(Task, "full_speed", Time, "of the reported burst: time until full speed"),
-    one(Task, "wait", Time, "time waited for a CPU"),
-    one(Task, "running", Time, "time on a CPU"),
-    one(Task, "work", Time, "work done, in ms of full speed"),
-    one(
-        Task,
-        "longer",
-        Time,
-        "how much longer running and waiting took than that work at full speed",
-    ),
-    one(Task, "task_energy", Energy, "energy while the task ran"),
-    one(Task, "migrations", Count, "changes of CPU"),
-    one(
-        Task,
-        "throttled",
-        Count,
-        "of deadline tasks: how often one was throttled. Its runtime was used up before it slept; or it woke shortly before its next period, which may take a few µs of a task with all its runtime left. Simulated only",
-    ),
-    one(
-        Task,
-        "throttled_time",
-        Time,
-        "of deadline tasks: time waited for the next period's runtime. Simulated only",
-    ),
-    one(
-        Task,
-        "throttled_longest",
-        Time,
-        "of deadline tasks: the longest such wait. Simulated only",
-    ),
-    one(
-        Task,
-        "replenished",
-        Count,
-        "of deadline tasks: how often the next period's runtime came. Simulated only",
-    ),
-    one(Group, "periods", Count, "periods that ended, as in the group's `cpu.stat`"),
-    one(
-        Group,
-        "throttled",
-        Count,
-        "periods at whose end the quota was used up on some CPU, as in `cpu.stat`",
-    ),
-    one(
-        Group,
-        "throttled_time",
-        Time,
-        "time until the quota was refilled, of all CPUs together, as in `cpu.stat` (up to 6.5 also while no task of the group waits, as there)",
-    ),
-    one(Group, "throttled_longest", Time, "the longest such time. Simulated only"),
-    one(Run, "energy", Energy, "energy of all CPUs"),
-    one(
-        Run,
-        "work",
-        Time,
-        "work that all tasks did, in ms of full speed: what the `run`s of their programs come to, whatever kept the CPUs from full speed",
-    ),
-    one(Run, "wait", Time, "time that all tasks waited for a CPU"),
-    one(Run, "migrations", Count, "changes of CPU of all tasks"),
-    one(Run, "exited", Count, "tasks that have exited"),
-    one(
-        Run,
-        "makespan",
-        Time,
-        "from the first creation to the last exit, once all tasks have exited",
-    ),
-    one(Run, "wakeups", Count, "wake-ups of tasks, in a second of the run"),
-    one(
-        Run,
-        "idle_wakeups",
-        Count,
-        "wake-ups of CPUs out of an idle state, in a second of the run",
-    ),
-    one(
-        Run,
-        "timer_interrupts",
-        Count,
-        "interrupts of the CPUs' timers, in a second of the run. Simulated only",
-    ),
-    one(Run, "deep_idle", Time, "time that the CPUs were in their deepest idle state, together"),
-    one(
-        Run,
-        "temperature",
-        Temperature,
-        "on platforms with [thermal zones](thermal.md): of the hottest zone, at most",
-    ),
-    one(
-        Run,
-        "capped",
-        Time,
-        "on platforms with thermal zones: time that the highest frequency of a domain was lowered, of all domains together",
-    ),
+/// The caution's kind of the figure `name` behind its owner's; [`Weak::Speed`] for all that are not weak anywhere by themselves.
+pub(crate) fn weakness(name: &str) -> Weak {
+    let kind = |f: &Figure| {
+        let x = f.asked(name)?;
+        let is_tail = f.statistics.is_empty() || TAIL.contains(&x) || f.weak == Weak::Energy;
+        is_tail.then_some(f.weak)
+    };
+    FIGURES.iter().find_map(kind).unwrap_or(Weak::Speed)
+}
+
+/// Whether less of the figure `name`, behind its owner's, is better; `None`: neither.
+pub(crate) fn less_is_better(name: &str) -> Option<bool> {
+    FIGURES.iter().find(|f| f.asked(name).is_some()).map_or(Some(true), |f| f.less_is_better)
+}
+
+impl Tasks<'_> {
+    /// The reported burst of the first of them.
+    fn burst(&self) -> Option<&Burst> {
+        self.tasks.first()?.burst.as_ref()
+    }
+    /// The sum of what the whole run took.
+    fn sum(&self, of: fn(&Spent) -> f64) -> Option<f64> {
+        Some(self.tasks.iter().map(|t| of(&t.whole)).sum())
+    }
+    /// Whether one of them has a reservation.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.tasks.iter().any(|t| t.reservation.is_some())
+    }
+    /// How often and how long those with a reservation were throttled, of whom that is told.
+    pub(crate) fn throttled(&self) -> Vec<Throttled> {
+        self.tasks.iter().filter_map(|t| t.reservation.as_ref()?.throttled).collect()
+    }
+}
+
+/// Times of activations, of which no other statistics than [`FEWER`] are known.
+fn activations(l: &Latency) -> Percentiles {
+    Percentiles {
+        p50: l.p50_ms,
+        p90: l.p90_ms,
+        p99: l.p99_ms,
+        p99_9: l.p99_9_ms,
+        max: l.max_ms,
+        ..Percentiles::default()
+    }
+}
+
+/// The sum over all tasks of the run.
+fn sum(run: &RunResult, of: fn(&Spent) -> f64) -> Option<f64> {
+    Some(run.tasks.iter().map(|t| of(&t.whole)).sum())
+}
+
+use Unit::{Count, Energy, PerSecond, Temperature, Time};
+use Value::{Each, EachJob, Group, Job, Reserved, Run, Task};
+
+/// All figures, in the order of the page; of one owner, in that of JSON and CSV.
+pub const FIGURES: &[Figure] = &[
+    one("released", Count, Job(|j| Some(j.released as f64)), "jobs that began").is_neutral().json("released").csv("jobs_released"),
+    one("due", Count, Job(|j| Some(j.due as f64)), "jobs whose due time is within the run").is_neutral().json("due").csv("jobs_due"),
+    one("done", Count, Job(|j| Some(j.done as f64)), "jobs that were done").more_is_better().json("done").csv("jobs_done"),
+    one("missed", Count, Job(|j| Some(j.missed() as f64)), "`late` + `merged` + `dropped` + `overdue`").json("missed").csv("jobs_missed"),
+    one("late", Count, Job(|j| Some(j.late as f64)), "jobs that were done after they were due").json("late").csv("jobs_late"),
+    one("merged", Count, Job(|j| Some(j.merged as f64)), "jobs for which no work was done: a whole period passed before the program came back to its relative timer").json("merged").csv("jobs_merged"),
+    one("dropped", Count, Job(|j| Some(j.dropped as f64)), "jobs in whose place a task further on in the chain took a newer one").json("dropped").csv("jobs_dropped"),
+    one("unfinished", Count, Job(|j| Some(j.unfinished as f64)), "jobs that were still being worked at when the run ended").json("unfinished").csv("jobs_unfinished"),
+    one("overdue", Count, Job(|j| Some(j.overdue as f64)), "unfinished jobs that were due by then").json("overdue").csv("jobs_overdue"),
+    each("response", Time, EachJob(|j| j.response), "from release to done, of jobs that are done; of overdue ones, as long as they have taken").weak(Weak::Responses).json("response").csv("job_response"),
+    each("lateness", Time, EachJob(|j| j.lateness), "from due to done, of the same jobs; below 0: in time").weak(Weak::Responses).json("lateness").csv("job_lateness"),
+    each("longer", Time, EachJob(|j| j.longer), "how much longer a job took than the same work takes at full speed").weak(Weak::Responses).json("longer").csv("job_longer"),
+    one("energy", Energy, Job(|j| j.mj_per_job), "what a job took: the energy of the job's tasks over the whole run, by jobs done (`mJ each`)").weak(Weak::Energy).json("mj_per_job").csv("job_energy"),
+    each("energy", Energy, EachJob(|j| j.energy), "what one job took, of those that are done").weak(Weak::Energy).json("energy").csv("job_energy"),
+    one("per_second", PerSecond, Job(|j| j.per_second), "jobs done in a second, from the workload's start on: frames a second").more_is_better(),
+    Figure { statistics: FEWER, ..each("activation", Time, Each(|t| t.latency.map(activations)), "how long an activation takes, from wakeup to sleep") }.weak(Weak::Activations).csv("activation"),
+    each("activation_longer", Time, Each(|t| t.latency?.longer), "how much longer an activation took than the same work takes at full speed").weak(Weak::Activations).json("longer").csv("activation_longer"),
+    each("wakeup", Time, Each(|t| t.latency?.wakeup.took), "from a wakeup (or the creation) to first running").weak(Weak::Wakeups).json("wakeup").csv("wakeup"),
+    each("wu_lat", Time, Each(|t| t.latency?.wu_lat.took), "*timer expiry to running*, as rt-app's `wu_lat` and cyclictest report it: from when the task's timer was due (or another task woke it, or it was created) to first running. It is timer slack, a late interrupt, the way out of an idle state, and then all of `wakeup`, which begins where the task is queued. A real kernel's trace (`--backend vm`, recordings) does not tell when a timer was due: there it is the same as `wakeup`").weak(Weak::Wakeups).json("wu_lat").csv("wu_lat"),
+    one("debt", Time, Task(|t| t.burst().map(|b| b.debt_ms)), "of the reported burst: work lost, in ms of full speed"),
+    one("full_speed", Time, Task(|t| { t.burst().filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms) }), "of the reported burst: time until full speed"),
+    one("wait", Time, Task(|t| t.sum(|s| s.wait_ms)), "time waited for a CPU"),
+    one("running", Time, Task(|t| t.sum(|s| s.running_ms)), "time on a CPU").is_neutral(),
+    one("work", Time, Task(|t| t.sum(|s| s.work_ms)), "work done, in ms of full speed").more_is_better(),
+    one("longer", Time, Task(|t| t.sum(|s| s.longer_ms)), "how much longer running and waiting took than that work at full speed"),
+    one("task_energy", Energy, Task(|t| t.tasks.iter().map(|t| t.whole.energy_mj).sum()), "energy while the task ran").weak(Weak::Energy),
+    one("migrations", Count, Task(|t| t.sum(|s| s.moves() as f64)), "changes of CPU").is_neutral().weak(Weak::Migrations),
+    one("throttled", Count, Reserved(|all| all.iter().map(|t| f64::from(t.n)).sum()), "of deadline tasks: how often one was throttled. Its runtime was used up before it slept; or it woke shortly before its next period, which may take a few µs of a task with all its runtime left. Simulated only"),
+    one("throttled_time", Time, Reserved(|all| all.iter().map(|t| t.ms).sum()), "of deadline tasks: time waited for the next period's runtime. Simulated only"),
+    one("throttled_longest", Time, Reserved(|all| all.iter().map(|t| t.longest_ms).fold(0.0, f64::max)), "of deadline tasks: the longest such wait. Simulated only"),
+    one("replenished", Count, Reserved(|all| all.iter().map(|t| f64::from(t.replenished)).sum()), "of deadline tasks: how often the next period's runtime came. Simulated only"),
+    one("periods", Count, Group(|q| Some(q.periods as f64)), "periods that ended, as in the group's `cpu.stat`").is_neutral().json("periods").csv("quota_periods"),
+    one("throttled", Count, Group(|q| Some(q.throttled as f64)), "periods at whose end the quota was used up on some CPU, as in `cpu.stat`").json("throttled").csv("quota_throttled"),
+    one("throttled_time", Time, Group(|q| Some(q.throttled_ms)), "time until the quota was refilled, of all CPUs together, as in `cpu.stat` (up to 6.5 also while no task of the group waits, as there)").json("throttled_ms").csv("quota_throttled_time"),
+    one("throttled_longest", Time, Group(|q| q.longest_ms), "the longest such time. Simulated only").json("throttled_longest_ms").csv("quota_throttled_longest"),
+    one("wakeups", PerSecond, Run(|r| Some(r.wakes.tasks)), "wake-ups of tasks, in a second of the run").json("wakeups_per_s").csv("wakeups"),
+    one("idle_wakeups", PerSecond, Run(|r| Some(r.wakes.cpus)), "wake-ups of CPUs out of an idle state, in a second of the run").json("idle_wakeups_per_s").csv("idle_wakeups"),
+    one("timer_interrupts", PerSecond, Run(|r| r.wakes.timer_interrupts), "interrupts of the CPUs' timers, in a second of the run. Simulated only").json("timer_interrupts_per_s").csv("timer_interrupts"),
+    one("work", Time, Run(|r| Some(r.work_ms)), "work that all tasks did, in ms of full speed: what the `run`s of their programs come to, whatever kept the CPUs from full speed").more_is_better().json("work_ms").csv("work"),
+    one("exited", Count, Run(|r| Some(r.exited.0 as f64)), "tasks that have exited").more_is_better().json("exited").csv("exited"),
+    one("makespan", Time, Run(|r| r.makespan_ms), "from the first creation to the last exit, once all tasks have exited").json("makespan_ms").csv("makespan"),
+    one("energy", Energy, Run(|r| r.energy_mj), "energy of all CPUs").weak(Weak::Energy).json("energy_mj").csv("energy"),
+    one("wait", Time, Run(|r| sum(r, |s| s.wait_ms)), "time that all tasks waited for a CPU"),
+    one("migrations", Count, Run(|r| sum(r, |s| s.moves() as f64)), "changes of CPU of all tasks").is_neutral().weak(Weak::Migrations),
+    one("deep_idle", Time, Run(|r| Some(r.deep_idle_ms())), "time that the CPUs were in their deepest idle state, together").more_is_better(),
+    one("temperature", Temperature, Run(|r| r.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max)), "on platforms with [thermal zones](thermal.md): of the hottest zone, at most"),
+    one("capped", Time, Run(|r| { let all = r.cooling.iter().map(|c| c.capped_ms).sum(); Some(all).filter(|_| !r.heat.is_empty()) }), "on platforms with thermal zones: time that the highest frequency of a domain was lowered, of all domains together"),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::all_names;
+    use std::collections::BTreeSet;
 
-    /// A figure that is computed and not described here, or the other way round, or with another unit.
     #[test]
-    fn what_is_computed_is_described() {
-        let text = |of: Owner, name: &str, unit: Unit| format!("{of:?} {name} {unit:?}");
-        let mut described: Vec<String> = NAMED
-            .iter()
-            .flat_map(|n| n.names().into_iter().map(move |name| text(n.of, &name, n.unit)))
-            .collect();
-        let mut computed: Vec<String> =
-            all_names().into_iter().map(|(of, name, unit)| text(of, &name, unit)).collect();
-        described.sort();
-        computed.sort();
-        assert_eq!(described, computed, "left: what is described, right: what is computed");
+    fn a_name_a_key_and_a_row_are_one_figures() {
+        let mut seen = BTreeSet::new();
+        for f in FIGURES {
+            let of = format!("{:?}", f.of());
+            f.names().for_each(|name| {
+                assert!(seen.insert(("name", of.clone(), name.clone())), "{of} {name}")
+            });
+            if let Some(key) = f.json {
+                assert!(seen.insert(("key", of.clone(), key.to_string())), "{of} {key}");
+            }
+            for row in
+                f.csv.iter().flat_map(|name| Figure { name, ..*f }.names().collect::<Vec<_>>())
+            {
+                assert!(seen.insert(("row", of.clone(), row.clone())), "{of} {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_is_known_by_its_whole_name() {
+        let known = |name: &str| -> Vec<&str> {
+            FIGURES.iter().filter(|f| f.asked(name).is_some()).map(|f| f.name).collect()
+        };
+        assert_eq!(known("response_p99_9"), ["response"]);
+        assert_eq!(known("activation_longer_p50"), ["activation_longer"]);
+        assert_eq!(known("longer_p50"), ["longer"]);
+        assert_eq!(known("longer"), ["longer"], "of a task, which has no percentiles");
+        for none in ["response", "activation_mean", "p99", "response_p98", "energy_", ""] {
+            assert_eq!(known(none), [""; 0], "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_better_and_what_is_weak_are_the_figures_own() {
+        assert_eq!(less_is_better("work"), Some(false));
+        assert_eq!(less_is_better("migrations"), None);
+        assert_eq!(less_is_better("response_p99"), Some(true));
+        assert_eq!(weakness("task_energy"), Weak::Energy);
+        assert_eq!(weakness("wu_lat_p99"), Weak::Wakeups);
+        assert_eq!(weakness("wakeup_p50"), Weak::Speed, "no caution is about the middle");
+        assert_eq!(weakness("energy_p50"), Weak::Energy, "a power is off everywhere");
     }
 }

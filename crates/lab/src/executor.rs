@@ -186,7 +186,7 @@ pub fn answer(backend: &dyn Backend, line: &str, place: &str) -> String {
     match answered(backend, line, place) {
         Ok((metrics, figures)) => {
             let one = |(metric, f): (&Metric, &Figure)| {
-                let unit = f.unit.as_str().trim();
+                let unit = f.unit.word();
                 json!({ "name": metric.name, "value": f.value, "unit": unit, "at_least": f.at_least })
             };
             let figures: Vec<Json> = metrics.iter().zip(&figures).map(one).collect();

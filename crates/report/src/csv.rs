@@ -17,10 +17,11 @@
 
 use crate::Told;
 use crate::words::{push_round3, round3, task_names};
+use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
 use risetime_analysis::sweep::{Point, Sweep};
 use risetime_analysis::{
     Burst, Compared, Cooling, Heat, Jobs, Latency, Level, Migration, Missed, Percentiles, Quota,
-    RunResult, Spent, TaskResult, Waits,
+    RunResult, Spent, TaskResult,
 };
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::{Value, micros};
@@ -60,7 +61,7 @@ pub fn compare(out: &mut dyn Write, c: &Compared, set: &Set) -> io::Result<()> {
         let of = [one.platform.clone(), one.workload.clone(), whole_name(&one.policy, set)];
         for (metric, unit, values) in &one.metrics {
             for (start, value) in one.starts.iter().zip(values) {
-                let figure = (start.seed, metric.name.as_str(), *value, unit.as_str());
+                let figure = (start.seed, metric.name.as_str(), *value, unit.word());
                 writeln!(out, "{}", compared(&of, (start.phase, start.util), figure))?;
             }
         }
@@ -105,7 +106,7 @@ fn compared(
         util.map_or(String::new(), |u| u.to_string()),
         metric.to_string(),
         value.map_or(String::new(), |v| round3(v).to_string()),
-        unit.trim().to_string(),
+        unit.to_string(),
     ])
 }
 
@@ -130,7 +131,7 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
             let interval = estimate.and_then(|e| e.interval);
             let figures = [
                 metric.name.clone(),
-                unit.as_str().trim().to_string(),
+                unit.word().to_string(),
                 number(estimate.map(|e| e.median)),
                 number(interval.map(|i| i.0)),
                 number(interval.map(|i| i.1)),
@@ -317,6 +318,11 @@ impl Line {
     }
 }
 
+/// Iterates over the figures that the table itself puts into a run's CSV, with their names there.
+fn listed() -> impl Iterator<Item = (&'static str, &'static Figure)> {
+    FIGURES.iter().filter_map(|figure| Some((figure.csv?, figure)))
+}
+
 struct Rows<'a> {
     out: &'a mut dyn Write,
     /// The row at hand, which begins with the columns that say which run it is.
@@ -418,37 +424,33 @@ impl<'a> Rows<'a> {
         r.cooling.iter().for_each(|cooling| self.cooling(cooling));
         r.latency.iter().for_each(|latency| self.latency(latency));
         for w in &r.waits {
-            self.waits(&format!("{}={}", w.by.as_str(), w.name), &w.wakeup);
+            let of = format!("{}={}", w.by.as_str(), w.name);
+            self.text("wakeups", &of, w.wakeup.n, "");
+            let took = w.wakeup.took;
+            let wakeup = listed().filter(|(name, _)| *name == "wakeup");
+            wakeup.for_each(|figure| self.each(figure, &of, took));
         }
-        self.figure("wakeups", "", r.wakes.tasks, "1/s");
-        self.figure("idle_wakeups", "", r.wakes.cpus, "1/s");
-        self.figure("timer_interrupts", "", r.wakes.timer_interrupts, "1/s");
-        self.figure("work", "", r.work_ms, "ms");
-        self.text("exited", "", format_args!("{}", r.exited.0), "");
-        self.figure("makespan", "", r.makespan_ms, "ms");
-        self.figure("energy", "", r.energy_mj, "mJ");
+        for (name, figure) in listed() {
+            if let Of::Run(value) = figure.value {
+                self.figure(name, "", value(r), figure.unit.word());
+            }
+        }
         self.figure("end", "", r.end_ms, "ms");
     }
 
     fn jobs(&mut self, j: &Jobs) {
         let of = format!("job={}", j.name);
-        for (name, n) in j.counts() {
-            self.text(&["jobs_", name], &of, format_args!("{n}"), "");
-        }
-        let figures = [
-            ("job_response", &j.response),
-            ("job_lateness", &j.lateness),
-            ("job_longer", &j.longer),
-        ];
-        for (figure, p) in figures {
-            self.percentiles(figure, &of, p.as_ref(), "ms");
+        for (name, figure) in listed() {
+            match figure.value {
+                Of::Job(value) => self.figure(name, &of, value(j), figure.unit.word()),
+                Of::EachJob(each) => self.each((name, figure), &of, each(j)),
+                _ => {}
+            }
         }
         if let Some(latest) = &j.latest {
-            self.text("job_latest", &of, format_args!("{}", latest.number), "");
+            self.text("job_latest", &of, latest.number, "");
             self.figure("job_latest_due", &of, Some(latest.due_ms), "ms");
         }
-        self.figure("job_energy", &of, j.mj_per_job, "mJ");
-        self.percentiles("job_energy", &of, j.energy.as_ref(), "mJ");
     }
 
     fn heat(&mut self, h: &Heat) {
@@ -465,38 +467,32 @@ impl<'a> Rows<'a> {
     }
     fn quota(&mut self, q: &Quota) {
         let of = format!("group={}", q.group);
-        self.text("quota_periods", &of, format_args!("{}", q.periods), "");
-        self.text("quota_throttled", &of, format_args!("{}", q.throttled), "");
-        self.figure("quota_throttled_time", &of, q.throttled_ms, "ms");
-        self.figure("quota_throttled_longest", &of, q.longest_ms, "ms");
+        for (name, figure) in listed() {
+            if let Of::Group(value) = figure.value {
+                self.figure(name, &of, value(q), figure.unit.word());
+            }
+        }
     }
 
-    fn waits(&mut self, of: &str, w: &Waits) {
-        self.text("wakeups", of, format_args!("{}", w.n), "");
-        self.percentiles("wakeup", of, w.took.as_ref(), "ms");
-    }
-
-    fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>, unit: &str) {
-        for (name, x) in p.iter().flat_map(|p| p.named()) {
-            self.figure(&[figure, "_", name], of, x, unit);
+    /// Writes a row for each statistic of a figure; none where nothing of the kind happened.
+    fn each(&mut self, (name, figure): (&str, &Figure), of: &str, p: Option<Percentiles>) {
+        let all = p.iter().flat_map(|p| p.named());
+        for (x, value) in all.filter(|(x, _)| figure.statistics.contains(x)) {
+            self.figure(&[name, "_", x], of, value, figure.unit.word());
         }
     }
 
     fn latency(&mut self, l: &Latency) {
         let of = format!("tasks={}", l.tasks);
-        self.text("activations", &of, format_args!("{}", l.activations), "");
-        let figures = [
-            ("activation_p50", l.p50_ms),
-            ("activation_p90", l.p90_ms),
-            ("activation_p99", l.p99_ms),
-            ("activation_p99_9", l.p99_9_ms),
-            ("activation_max", l.max_ms),
-        ];
-        figures.into_iter().for_each(|(figure, ms)| self.figure(figure, &of, ms, "ms"));
-        self.percentiles("activation_longer", &of, l.longer.as_ref(), "ms");
-        self.waits(&of, &l.wakeup);
-        self.percentiles("wu_lat", &of, l.wu_lat.took.as_ref(), "ms");
-        self.text("activations_unfinished", &of, format_args!("{}", l.unfinished), "");
+        let tasks = Tasks { tasks: &[], latency: Some(l) };
+        self.text("activations", &of, l.activations, "");
+        self.text("wakeups", &of, l.wakeup.n, "");
+        for (name, figure) in listed() {
+            if let Of::Each(each) = figure.value {
+                self.each((name, figure), &of, each(&tasks));
+            }
+        }
+        self.text("activations_unfinished", &of, l.unfinished, "");
     }
 
     fn task(&mut self, t: &TaskResult) {

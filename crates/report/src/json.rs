@@ -35,6 +35,8 @@ use crate::Told;
 use crate::words::round3;
 use risetime_analysis::caution::Caution;
 use risetime_analysis::compare::{Difference, Estimate};
+use risetime_analysis::metric::Unit;
+use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
 use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
@@ -466,13 +468,11 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         }
         page.key("latency", &r.latency.iter().map(latency).collect())?;
         page.key("waits", &r.waits.iter().map(waits_by).collect())?;
-        page.key("wakeups_per_s", &json!(round3(r.wakes.tasks)))?;
-        page.key("idle_wakeups_per_s", &json!(round3(r.wakes.cpus)))?;
-        page.key("timer_interrupts_per_s", &json!(r.wakes.timer_interrupts.map(round3)))?;
-        page.key("work_ms", &json!(round3(r.work_ms)))?;
-        page.key("exited", &json!(r.exited.0))?;
-        page.key("makespan_ms", &json!(r.makespan_ms.map(round3)))?;
-        page.key("energy_mj", &json!(r.energy_mj.map(round3)))?;
+        for (key, figure) in keyed() {
+            if let Of::Run(value) = figure.value {
+                page.key(key, &number(value(r), figure.unit))?;
+            }
+        }
         page.key("end_ms", &json!(round3(r.end_ms)))?;
         page.key("notes", &json!(r.notes))?;
         page.key("cautions", &cautions(&r.cautions))?;
@@ -497,20 +497,24 @@ fn waits_by(w: &WaitsBy) -> Value {
     record
 }
 
+/// Iterates over the figures that the table itself puts into a run's JSON, with their keys.
+fn keyed() -> impl Iterator<Item = (&'static str, &'static Figure)> {
+    FIGURES.iter().filter_map(|figure| Some((figure.json?, figure)))
+}
+
 fn jobs(j: &Jobs) -> Value {
-    json!({
-        "name": j.name, "tasks": j.tasks, "released": j.released, "due": j.due, "done": j.done,
-        "missed": j.missed(), "late": j.late, "merged": j.merged, "dropped": j.dropped,
-        "unfinished": j.unfinished, "overdue": j.overdue,
-        "response": j.response.as_ref().map(percentiles),
-        "lateness": j.lateness.as_ref().map(percentiles),
-        "longer": j.longer.as_ref().map(percentiles),
-        "latest": j.latest.as_ref().map(|l| json!({
-            "comm": l.comm, "job": l.number, "due_ms": round3(l.due_ms), "lateness_ms": round3(l.lateness_ms),
-        })),
-        "mj_per_job": j.mj_per_job.map(round3),
-        "energy": j.energy.as_ref().map(|p| in_unit(p, "mj")),
-    })
+    let mut record = json!({"name": j.name, "tasks": j.tasks});
+    for (key, figure) in keyed() {
+        match figure.value {
+            Of::Job(value) => record[key] = number(value(j), figure.unit),
+            Of::EachJob(each) => record[key] = json!(each(j).map(|p| in_unit(&p, figure.unit))),
+            _ => {}
+        }
+    }
+    record["latest"] = json!(j.latest.as_ref().map(|l| json!({
+        "comm": l.comm, "job": l.number, "due_ms": round3(l.due_ms), "lateness_ms": round3(l.lateness_ms),
+    })));
+    record
 }
 
 fn heat(h: &Heat) -> Value {
@@ -529,24 +533,32 @@ fn cooling(c: &Cooling) -> Value {
 }
 
 fn quota(q: &Quota) -> Value {
-    json!({
-        "group": q.group, "periods": q.periods, "throttled": q.throttled,
-        "throttled_ms": round3(q.throttled_ms),
-        "throttled_longest_ms": q.longest_ms.map(round3),
-    })
+    let mut record = json!({"group": q.group});
+    for (key, figure) in keyed() {
+        if let Of::Group(value) = figure.value {
+            record[key] = number(value(q), figure.unit);
+        }
+    }
+    record
 }
 
-fn percentiles(p: &Percentiles) -> Value {
-    in_unit(p, "ms")
+/// Writes a figure: a count as a whole number, all else as [`round3`] leaves it.
+fn number(value: Option<f64>, unit: Unit) -> Value {
+    match unit {
+        Unit::Count => json!(value.map(|n| n as u64)),
+        _ => json!(value.map(round3)),
+    }
 }
 
-fn in_unit(p: &Percentiles, unit: &str) -> Value {
+/// Writes percentiles with their unit behind the names, `p99_ms`.
+fn in_unit(p: &Percentiles, unit: Unit) -> Value {
+    let unit = unit.word().to_lowercase();
     p.named().into_iter().map(|(name, x)| (format!("{name}_{unit}"), round3(x))).collect()
 }
 
 /// Writes how long wakeups waited: percentiles and their number.
 fn waits(w: &Waits) -> Value {
-    let mut record = w.took.as_ref().map_or(json!({}), percentiles);
+    let mut record = w.took.as_ref().map_or(json!({}), |p| in_unit(p, Unit::Time));
     record["n"] = w.n.into();
     record
 }
@@ -557,9 +569,14 @@ fn latency(l: &Latency) -> Value {
         "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
         "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
         "unfinished": l.unfinished, "unfinished_ms": round3(l.unfinished_ms),
-        "longer": l.longer.as_ref().map(percentiles), "wakeup": waits(&l.wakeup),
-        "wu_lat": waits(&l.wu_lat),
     });
+    let of = Tasks { tasks: &[], latency: Some(l) };
+    for (key, figure) in keyed() {
+        if let Of::Each(each) = figure.value {
+            record[key] = json!(each(&of).map(|p| in_unit(&p, figure.unit)));
+        }
+    }
+    (record["wakeup"], record["wu_lat"]) = (waits(&l.wakeup), waits(&l.wu_lat));
     if let Some(policy) = l.policy {
         record["sched_policy"] = policy.to_string().into();
     }

@@ -1,7 +1,7 @@
 //! What README.md and the pages of `docs/` show is what the command does.
 
 use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
-use risetime_analysis::named::{ALL, NAMED, Owner};
+use risetime_analysis::named::{ALL, FIGURES, Owner};
 use risetime_kernel::KernelRev;
 use risetime_kernel::features::{Known, Row, TABLE};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
@@ -430,14 +430,14 @@ fn figures() -> String {
         (Owner::Run, "Of the run", ""),
     ] {
         page += &format!(
-            "\n## {title}\n\n| figure | unit | better | what it is |\n|---|---|---|---|\n"
+            "\n## {title}\n\n| figure | unit | better | JSON | CSV | what it is |\n|---|---|---|---|---|---|\n"
         );
-        for figure in NAMED.iter().filter(|n| n.of == owner) {
-            let unit = match figure.unit.as_str().trim() {
+        for figure in FIGURES.iter().filter(|f| f.of() == owner) {
+            let unit = match figure.unit.word() {
                 "" => "number",
                 unit => unit,
             };
-            let better = match figure.less_is_better() {
+            let better = match figure.less_is_better {
                 Some(true) => "less",
                 Some(false) => "more",
                 None => "",
@@ -448,7 +448,12 @@ fn figures() -> String {
                 _ => "_Y",
             };
             let (name, about) = (figure.name, figure.about);
-            page += &format!("| `{of}{name}{x}` | {unit} | {better} | {about} |\n");
+            let written = |name: Option<&str>, x: &str| {
+                name.map(|name| format!("`{name}{x}`")).unwrap_or_default()
+            };
+            let (json, csv) = (written(figure.json, ""), written(figure.csv, x));
+            page +=
+                &format!("| `{of}{name}{x}` | {unit} | {better} | {json} | {csv} | {about} |\n");
         }
     }
     page

@@ -19,7 +19,7 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
         "backend": "sim",
         "seed": a.seed,
         "metric": a.metric.name,
-        "unit": a.unit.as_str().trim(),
+        "unit": a.unit.word(),
         "settings": settings(&a.base.settings),
         "now": measured(&a.base),
         "cautions": super::cautions(&a.base.cautions),

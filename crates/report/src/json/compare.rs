@@ -35,7 +35,7 @@ fn experiment(c: &Compared, against: Option<&Measured>, one: &Measured) -> Value
     let metrics = one.metrics.iter().enumerate().map(|(m, (metric, unit, values))| {
         let less = against.and_then(|first| one.difference_in(first, m, c.family()));
         json!({
-            "metric": metric.name, "unit": unit.as_str().trim(), "less_is_better": metric.less_is_better(),
+            "metric": metric.name, "unit": unit.word(), "less_is_better": metric.less_is_better(),
             "estimate": estimate(one.estimate(m).as_ref()), "never": one.never(m), "lower_bounds": one.bounds(m),
             "against_first": difference(less.as_ref()),
             "values": values.iter().map(|v| json!(v.map(round3))).collect::<Vec<_>>(),
@@ -54,7 +54,7 @@ fn experiment(c: &Compared, against: Option<&Measured>, one: &Measured) -> Value
 fn switch(base: &Measured, s: &Switched) -> Value {
     let metrics = base.metrics.iter().enumerate().map(|(m, (metric, unit, _))| {
         let of = |all: &[Option<_>]| difference(all.get(m).and_then(Option::as_ref));
-        json!({"metric": metric.name, "unit": unit.as_str().trim(), "last": of(&s.last), "alone": of(&s.alone)})
+        json!({"metric": metric.name, "unit": unit.word(), "last": of(&s.last), "alone": of(&s.alone)})
     });
     json!({"setting": s.setting, "acts": s.acts, "metrics": metrics.collect::<Vec<_>>()})
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// newline. `set`: settings of all points beside their policies.
 pub fn sweep(s: &Sweep, set: &Set) -> String {
     let axis = |a: &Axis| json!({"name": a.name, "unit": a.unit, "values": a.values});
-    let metric = |(m, unit): (&Metric, Unit)| json!({"metric": m.name, "unit": unit.as_str().trim(), "less_is_better": m.less_is_better()});
+    let metric = |(m, unit): (&Metric, Unit)| json!({"metric": m.name, "unit": unit.word(), "less_is_better": m.less_is_better()});
     print(&json!({
         "schema": SCHEMA,
         "backend": s.backend.as_str(),

@@ -45,7 +45,7 @@ fn panel(s: &Sweep, m: usize) -> Panel {
             let medians = s.medians(m);
             let n = y.values.len();
             let row = |j: usize| (0..x.values.len()).map(|i| medians[i * n + j]).collect();
-            let title = format!("{}, {}", metric.name, unit.as_str().trim());
+            let title = format!("{}, {}", metric.name, unit.word());
             let title = title.trim_end_matches([',', ' ']);
             heat(
                 title,
@@ -83,6 +83,6 @@ fn drawn(s: &Sweep, m: usize, (x, at): (&Varied, &[f64]), by: &[Option<&String>]
     let names: Vec<String> = by.iter().map(|value| value.map_or(String::new(), name)).collect();
     let names = names.iter().map(String::as_str);
     let rows: Vec<_> = names.zip(all.iter().map(Vec::as_slice)).collect();
-    let y = Axis::new(&metric.name, unit.as_str().trim()).kind(AxisKind::Near);
+    let y = Axis::new(&metric.name, unit.word()).kind(AxisKind::Near);
     curves("", Axis::new(&x.name, x.unit), y, &rows)
 }

@@ -179,7 +179,7 @@ impl Rows<'_> {
         let several = groups.iter().any(|g| self.c.shown(g).len() > 1);
         for (m, (metric, unit, _)) in first.metrics.iter().enumerate() {
             page.blank();
-            let unit = unit.as_str().trim();
+            let unit = unit.word();
             let of = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
             page.line(Line::new().ink(Ink::Title, metric.name.as_str()).ink(Ink::Dim, of));
             let heads = ["", "median", "95 %", "vs first", "%", "95 % together", ""];
@@ -288,7 +288,7 @@ fn taken_apart(page: &mut Page<'_>, base: &Measured, switches: &[Switched]) {
 }
 
 fn unit_words(unit: Unit) -> String {
-    match unit.as_str().trim() {
+    match unit.word() {
         "" => String::new(),
         unit => format!(", {unit}"),
     }

@@ -81,7 +81,7 @@ fn title(s: &Sweep) -> String {
 
 /// `energy (mJ)`.
 fn named(metric: &Metric, unit: Unit) -> String {
-    match unit.as_str().trim() {
+    match unit.word() {
         "" => metric.name.clone(),
         unit => format!("{} ({unit})", metric.name),
     }
