@@ -14,13 +14,11 @@
 
 use risetime_job::{answer, job};
 
-mod btf;
 mod cgroup;
 mod experiment;
 mod gate;
 mod hotplug;
 mod machine;
-mod probe;
 mod program;
 mod settle;
 mod shell;

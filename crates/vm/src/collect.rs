@@ -13,38 +13,33 @@
 //! Left out: signals of groups, events of CPUs in a frequency domain that
 //! only repeat its first CPU's.
 
-mod decode;
 mod pour;
 
-use crate::decisions::{self, Choice, Decisions, Due, Few, Told, due, of_css};
-use crate::menu::{Asked, CfsLeft, Follower, Position, Probed};
+use crate::menu::Follower;
 use crate::plan::Limits;
-use crate::plug::{Plug, Step};
-use crate::ring::{Format, PageLayout, Record, records};
+use risetime_ftrace::decisions::{Decisions, Told};
+use risetime_ftrace::event::{
+    CfsLeft, EXITED, IDLE_EXIT, NOT_RUNNING, Position, Probed, Raw, Thread,
+};
+use risetime_ftrace::plug::Plug;
+use risetime_ftrace::reader::{Reader, Seen, in_order};
 use risetime_job::answer::Answer;
 use risetime_job::job::{Job, Task};
 use risetime_job::mark::{JobMark, MARK_NUMBERS};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
+};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_trace::{
-    BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, PressureClass, Role, RqMemory,
-    SwitchOut, Threads, TraceSink, Why,
+    BalanceMemory, Event, Hears, IdleMemory, Name, PeriodMemory, Role, SwitchOut, Threads,
+    TraceSink, Why,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
-use decode::{DECODERS, Decode, Raw, Thread};
 pub(crate) use pour::pour;
-
-/// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
-const UTIL_EST_FLAG: i64 = 1 << 31;
-/// `prev_state` bits of a task that is no more: `EXIT_DEAD`, `EXIT_ZOMBIE`.
-const EXITED: i64 = 0x30;
-/// `prev_state` bits of a task that does not run on: all reported states.
-const NOT_RUNNING: i64 = 0xff;
-/// `cpu_idle`: the CPU has left idle.
-const IDLE_EXIT: i64 = 0xffff_ffff;
 
 /// Facts that a trace is told besides its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +53,7 @@ pub(crate) struct Collected {
 /// The answer's events by time, and what else it says, ready to be poured into a sink.
 #[derive(Debug)]
 pub(crate) struct Trace<'a> {
-    events: Vec<(u64, u32, Raw<'a>)>,
+    events: Vec<Seen<'a>>,
     /// `lost`, one line each.
     pub(crate) lost: Vec<String>,
     start: u64,
@@ -78,61 +73,27 @@ impl<'a> Trace<'a> {
                 .map(String::from_utf8_lossy)
                 .ok_or_else(|| format!("the answer has no section `{name}`"))
         };
-        let layout = PageLayout::parse(&string("header_page")?)?;
-        let mut decoders: BTreeMap<u16, (Format, Decode)> = BTreeMap::new();
-        for (name, decode) in DECODERS {
-            if let Ok(text) = string(&format!("format {name}")) {
-                let format = Format::parse(&text)
-                    .ok_or_else(|| format!("the format of {name} is not understood"))?;
-                decoders.insert(format.id, (format, *decode));
-            }
-        }
-        let mut more: BTreeMap<u16, (Format, decisions::Decode)> = BTreeMap::new();
-        for (name, decode) in decisions::DECODERS {
-            let format = string(&format!("format {name}")).ok().and_then(|t| Format::parse(&t));
-            more.extend(format.map(|format| (format.id, (format, *decode))));
-        }
+        let format = |name: &str| string(&format!("format {name}")).ok().map(Cow::into_owned);
+        let reader = Reader::new(&string("header_page")?, format)?;
         let mut events = Vec::new();
         let mut lost = Vec::new();
         for (name, pages) in &answer.sections {
             let Some(cpu) = name.strip_prefix("pages ").and_then(|c| c.parse::<u32>().ok()) else {
                 continue;
             };
-            let (found, missing) = records(layout, pages).map_err(|e| format!("CPU {cpu}: {e}"))?;
-            if missing {
+            if reader.cpu(cpu, pages, &mut events)? {
                 lost.push(format!("CPU {cpu}: events were overwritten"));
-            }
-            for r in found {
-                let decoded =
-                    r.id().and_then(|id| decoders.get(&id)).and_then(|(f, decode)| decode(f, &r));
-                events.extend(decoded.map(|raw| (r.at, cpu, raw)));
-                let told = r.id().and_then(|id| more.get(&id)).map(|(f, decode)| decode(f, &r));
-                let told: Few = told.unwrap_or_default();
-                events.extend(told.into_iter().flatten().map(|told| (r.at, cpu, Raw::Told(told))));
             }
         }
         let ahead = ahead_of_mono(&events);
         let noted = ahead.map_or(Ok(Vec::new()), |ahead| job_marks(answer, ahead))?;
         events.extend(noted);
-        // Stable: events of one CPU at one time stay in their order.
-        events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
-        decisions::fill_in(events.iter_mut().rev().filter_map(|(_, cpu, raw)| match raw {
-            Raw::Menu(probed) => Some((*cpu, Choice::Begins(probed))),
-            Raw::Told(told) => Some((*cpu, Choice::Told(told))),
-            _ => None,
-        }));
         let values = answer.values();
         let number = |name: &str| {
             let value = values.iter().find(|(key, _)| key == name);
             value.and_then(|(_, n)| n.parse::<u64>().ok())
         };
-        if let Some(hz) = number("hz").filter(|hz| *hz > 0) {
-            let looks = events.iter_mut().filter_map(|(at, _, raw)| match raw {
-                Raw::Capacity { due, .. } | Raw::Told(Told::Look { due, .. }) => Some((*at, due)),
-                _ => None,
-            });
-            decisions::count_jiffies(looks, 1_000_000_000 / hz);
-        }
+        in_order(&mut events, number("hz"));
         let mark = |text: &str| {
             events
                 .iter()
@@ -149,8 +110,8 @@ impl<'a> Trace<'a> {
 
 /// The time by which the trace's clock is ahead of CLOCK_MONOTONIC: marks in the trace say what
 /// that was just before.
-fn ahead_of_mono(events: &[(u64, u32, Raw<'_>)]) -> Option<i64> {
-    let between = |(at, _, raw): &(u64, u32, Raw<'_>)| match raw {
+fn ahead_of_mono(events: &[Seen<'_>]) -> Option<i64> {
+    let between = |(at, _, raw): &Seen<'_>| match raw {
         Raw::Mark(text) => {
             let mono: i64 = text.strip_prefix("rt mono ")?.parse().ok()?;
             Some(*at as i64 - mono)
@@ -163,7 +124,7 @@ fn ahead_of_mono(events: &[(u64, u32, Raw<'_>)]) -> Option<i64> {
 /// Reads what tasks noted of their jobs, by the trace's clock, which is `ahead` of CLOCK_MONOTONIC.
 ///
 /// Errors: a section that is not understood.
-fn job_marks<'a>(answer: &Answer<'a>, ahead: i64) -> Result<Vec<(u64, u32, Raw<'a>)>, String> {
+fn job_marks<'a>(answer: &Answer<'a>, ahead: i64) -> Result<Vec<Seen<'a>>, String> {
     let by_trace = |mono: u64| mono.wrapping_add_signed(ahead);
     let mut found = Vec::new();
     for (name, text) in &answer.sections {
@@ -218,9 +179,14 @@ pub(crate) fn period_memory(trace: &Trace<'_>) -> Vec<PeriodMemory> {
     found.into_values().collect()
 }
 
+/// The workload's group of that place in the hierarchy's list: the root is the first, then they come in order.
+fn of_css(css: u32) -> Option<GroupId> {
+    css.checked_sub(1).map(GroupId).filter(|group| *group != GroupId::ROOT)
+}
+
 /// The time at which the first of `pids` is created.
 fn created(trace: &Trace<'_>, pids: &[i32]) -> u64 {
-    let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { thread, new: true, .. } if pids.first() == Some(&thread.pid));
+    let first = |e: &&Seen<'_>| matches!(e.2, Raw::Wakeup { thread, new: true, .. } if pids.first() == Some(&thread.pid));
     trace.events.iter().find(first).map_or(trace.start, |e| e.0)
 }
 

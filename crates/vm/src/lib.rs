@@ -10,7 +10,6 @@
 
 mod apt;
 mod collect;
-mod decisions;
 pub mod dtb;
 pub mod fetch;
 mod guard;
@@ -20,12 +19,9 @@ mod menu;
 mod partitions;
 mod piped;
 mod plan;
-mod plug;
-mod probes;
 mod qemu;
 mod readback;
 mod reasons;
-mod ring;
 mod tree;
 
 #[cfg(test)]
@@ -38,6 +34,7 @@ use held::Held;
 use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
 use reasons::Reasons;
+use risetime_ftrace::decisions;
 use risetime_job::answer::{Answer, FNV_START, fnv};
 use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
@@ -49,6 +46,7 @@ use risetime_trace::{
     Backend, BackendKind, Clock, Event, Header, Image, MachineInfo, Origin, Outcome, QuotaStat,
     Run, RunError, Signal, TraceSink, Whence,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -421,7 +419,8 @@ fn deliver(
     let mut notes = vec![ran(e, &values, hz)];
     notes.extend(self::notes(e, &values));
     if decisions {
-        notes.extend(decisions::notes(answer, &values));
+        let format = |name: &str| said(&format!("format {name}")).map(Cow::into_owned);
+        notes.extend(decisions::notes(format, &values));
     }
     let events = done.events + quotas.len() as u64;
     Ok(Outcome { end: Instant(done.end.0), events, notes, timer_interrupts: None })

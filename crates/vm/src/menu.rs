@@ -9,57 +9,13 @@
 //! Which timer ends a sleep is not told: on the CPU of the agent, which only waits for its next duty, the
 //! sleep lasted until it; elsewhere there is none.
 
+use risetime_ftrace::event::Probed;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Limits, Sleep};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Platform;
 use risetime_trace::{IdleMemory, RqMemory};
-
-/// A memory as the probe shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Probed {
-    pub(crate) next_timer_ns: u64,
-    pub(crate) bucket: usize,
-    pub(crate) factors: [u32; 6],
-    pub(crate) intervals: [u32; 8],
-    pub(crate) ptr: usize,
-    /// State of the runqueue then, which has nothing to do with the governor.
-    pub(crate) rq: Option<RqMemory>,
-    /// `rq->idle_stamp`, in the trace's clock.
-    pub(crate) idle_stamp: Option<u64>,
-    /// Sums that fair tasks have left on the CPU: no other event tells of them where signals are
-    /// not traced, or have stood still.
-    pub(crate) cfs: Option<CfsLeft>,
-    /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
-    pub(crate) last: Option<(usize, u64, bool)>,
-    /// Prediction that `menu` asked for, if the probe shows it.
-    pub(crate) asked: Option<Asked>,
-}
-
-/// Position of a signal: `util_sum`, `period_contrib`, `last_update_time`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) sum: u64,
-    pub(crate) contrib: u32,
-    pub(crate) at: u64,
-}
-
-/// `cfs_rq->avg` of a CPU that goes idle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CfsLeft {
-    pub(crate) util: u64,
-    pub(crate) runnable: u64,
-    pub(crate) position: Position,
-}
-
-/// Values that `menu` is told, but for the next timer, which it asks for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// Time from the beginning of the CPU's idling to the next event of its clock.
-    pub(crate) delta_next_ns: i64,
-    pub(crate) tick_stopped: bool,
-}
 
 /// One CPU, followed up to the creation.
 #[derive(Clone, Debug)]

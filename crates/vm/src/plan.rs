@@ -14,7 +14,8 @@
 //! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
 //! nobody tells the guest (another boot parameter), is an error unless its value is the neutral one.
 
-use crate::{partitions, probes};
+use crate::partitions;
+use risetime_ftrace::asked::{self, Wanted};
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
 use risetime_kernel::dl_server::SERVER_PERIOD;
 use risetime_kernel::features;
@@ -78,6 +79,7 @@ pub(crate) fn plan(
     let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
     let (partitions, groups) = partitions::in_guest(&workload, first_cpu, &e.platform)?;
+    let wanted = wanted(&workload, decisions);
     let mut settings = Vec::new();
     let mut job = Job {
         duration_ns: e.duration.0,
@@ -92,9 +94,9 @@ pub(crate) fn plan(
         modules: modules_for(&governor, modules),
         set: Vec::new(),
         read: [reads(&e.platform), groups.iter().filter_map(quota_stat).collect()].concat(),
-        probes: probes::probes(&workload, decisions, e.policy.kernel),
+        probes: asked::probes(wanted, e.policy.kernel),
         kprobes: decisions,
-        events: probes::events(&workload, decisions),
+        events: asked::events(wanted),
         hotplug: workload.hotplug.iter().map(|h| Hotplug { place: (0, 0), ..*h }).collect(),
         groups,
         partitions,
@@ -135,6 +137,16 @@ pub(crate) fn plan(
         settings.extend(read);
     }
     Ok(Plan { job, settings })
+}
+
+/// Facts that a run of `workload` wants to be told by the guest.
+pub(crate) fn wanted(workload: &Workload, decisions: bool) -> Wanted {
+    Wanted {
+        decisions,
+        hotplug: !workload.hotplug.is_empty(),
+        groups: !workload.groups.is_empty(),
+        quotas: workload.groups.iter().any(|g| g.quota.is_some()),
+    }
 }
 
 /// The part of the guest's command line that says the experiment's settings, a blank before each.

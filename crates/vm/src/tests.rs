@@ -5,7 +5,7 @@ mod decisions;
 mod jobs;
 
 use super::*;
-use crate::ring::tests::{HEADER_PAGE, page};
+use risetime_ftrace::page::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::platform::thermal::{Governor, Zone};

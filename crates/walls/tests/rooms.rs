@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which rooms a room may use, and whether it may use crates from outside.
 ///
 /// ```text
-/// kernel <- job <- model <- deploy, trace <- { sim, vm, host, analysis } <- report, lab <- cli
+/// kernel <- job <- model <- deploy, trace <- ftrace <- { sim, vm, host, analysis } <- report, lab <- cli
 /// ```
 ///
-/// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job`.
+/// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job` and, without its
+/// events, `ftrace`.
 const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-walls", &[], Outside::No),
     ("risetime-kernel", &[], Outside::No),
@@ -19,8 +20,9 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-deploy", &["kernel", "model"], Outside::No),
     ("risetime-trace", &["kernel", "model"], Outside::Yes),
     ("risetime-sim", &["kernel", "model", "trace"], Outside::No),
-    ("risetime-guest", &["kernel", "job"], Outside::Yes),
-    ("risetime-vm", &["kernel", "job", "model", "trace"], Outside::Yes),
+    ("risetime-ftrace", &["kernel", "job", "trace"], Outside::No),
+    ("risetime-guest", &["kernel", "job", "ftrace"], Outside::Yes),
+    ("risetime-vm", &["kernel", "job", "model", "trace", "ftrace"], Outside::Yes),
     ("risetime-host", &["kernel", "model", "trace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),

@@ -37,7 +37,7 @@ pub(crate) fn pour(
         freq: BTreeMap::new(),
         signals: BTreeMap::new(),
         overutilized: None,
-        decisions: decisions.map(|rev| Decisions::new(rev, looks())),
+        decisions: decisions.map(|rev| Decisions::new(rev, of_css, looks())),
         plug: Plug::new(trace.events.iter().filter_map(|(.., raw)| match raw {
             Raw::Plug(step) => Some(*step),
             _ => None,

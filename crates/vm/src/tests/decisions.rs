@@ -1,8 +1,9 @@
 //! The state behind a kernel's decisions: what the guest is asked for, and what becomes of it.
 
 use super::*;
-use crate::decisions::{Due, count_jiffies};
-use crate::probes;
+use crate::plan::wanted;
+use risetime_ftrace::asked;
+use risetime_ftrace::decisions::{Due, count_jiffies};
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{GroupId, KHz};
@@ -344,7 +345,7 @@ fn an_ordinary_run_asks_older_kernels_for_what_is_rare() {
     for (rev, name) in
         [(v(6, 1), rare), (v(6, 12), rare), (v(6, 14), ordinary), (v(7, 3), ordinary)]
     {
-        let all = probes::probes(&workload, false, rev);
+        let all = asked::probes(wanted(&workload, false), rev);
         let of = |what: &str| all.iter().filter(|p| p.starts_with(what)).count();
         assert_eq!((of(ordinary) + of("t:rt_rare/"), of(name)), (1, 1), "{rev}");
         // Where a variable cannot be read, what stands for it is.
@@ -362,7 +363,7 @@ fn every_argument_of_a_probe_has_a_name_that_kernels_take() {
     let workload = workload.bind(&Platform::load("m1").unwrap()).unwrap();
     let v = KernelRev::new;
     for rev in [v(6, 1), v(6, 12), v(6, 14), v(7, 2), v(7, 3)] {
-        let all = probes::probes(&workload, true, rev);
+        let all = asked::probes(wanted(&workload, true), rev);
         for probe in &all {
             for argument in probe.split_whitespace().skip(2) {
                 let (name, _) = argument.split_once('=').expect("an argument");
@@ -381,7 +382,7 @@ fn each_release_is_asked_where_it_can_answer() {
     let workload = Workload::load("rampup").unwrap();
     let of = |rev| {
         let platform = Platform::load("m1").unwrap();
-        probes::probes(&workload.bind(&platform).unwrap(), true, rev)
+        asked::probes(wanted(&workload.bind(&platform).unwrap(), true), rev)
     };
     let has = |rev, start: &str| of(rev).iter().any(|p| p.starts_with(start));
     let v = KernelRev::new;

@@ -1,4 +1,4 @@
-//! Probes: from one as the job has it to a line of `dynamic_events` that this kernel takes.
+//! Probes: from one that holds for all releases to a line of `dynamic_events` that this kernel takes.
 //!
 //! ```text
 //! t:GROUP/NAME TRACEPOINT ARGUMENTS          one of the kernel's tracepoints
@@ -25,13 +25,13 @@
 
 use crate::btf::{Btf, BtfError};
 
-/// A probe of the job.
+/// A probe as it is asked for, of whatever release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Probe<'a> {
+pub struct Probe<'a> {
     /// `t` or `f`.
     kind: char,
-    /// `GROUP/NAME`.
-    pub(crate) name: &'a str,
+    /// `GROUP/NAME` of the event.
+    pub name: &'a str,
     /// Tracepoint or function.
     symbol: &'a str,
     returns: bool,
@@ -41,27 +41,29 @@ pub(crate) struct Probe<'a> {
 
 /// A probe by a kprobe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kprobe {
+pub struct Kprobe {
     /// The tracepoint that has to be switched on before.
-    pub(crate) tracepoint: Option<String>,
+    pub tracepoint: Option<String>,
     /// Lines to be tried one after the other, the fullest first.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
 }
 
 /// `GROUP/NAME` of a line such as `t:rt/pelt_se pelt_se_tp …`.
-pub(crate) fn name(line: &str) -> &str {
+pub fn name(line: &str) -> &str {
     let first = line.split(' ').next().unwrap_or_default();
     first.split_once(':').map_or(first, |(_, name)| name)
 }
 
 /// The line as it is, where nothing in it depends on the kernel but numbers.
-pub(crate) fn plain(line: &str, btf: &Btf<'_>) -> Result<String, BtfError> {
+///
+/// Errors: a number that the kernel's types do not give.
+pub fn plain(line: &str, btf: &Btf<'_>) -> Result<String, BtfError> {
     btf.expand(line)
 }
 
 impl<'a> Probe<'a> {
-    /// A line of the job; `None`: it is no probe of a tracepoint or function.
-    pub(crate) fn parse(line: &'a str) -> Option<Probe<'a>> {
+    /// Parses a line such as `t:rt/ovu sched_overutilized_tp ov=overutilized`; `None`: it is no probe of a tracepoint or function.
+    pub fn parse(line: &'a str) -> Option<Probe<'a>> {
         let mut words = line.split(' ').filter(|w| !w.is_empty());
         let (kind, name) = words.next()?.split_once(':')?;
         let kind = match kind {
@@ -91,7 +93,7 @@ impl<'a> Probe<'a> {
     /// The line for a kernel that takes such a one.
     ///
     /// Errors: what it does not have.
-    pub(crate) fn line(&self, btf: &Btf<'_>) -> Result<String, BtfError> {
+    pub fn line(&self, btf: &Btf<'_>) -> Result<String, BtfError> {
         let symbol = self.symbol(btf);
         let end = if self.returns { "%return" } else { "" };
         let mut line = format!("{}:{} {symbol}{end}", self.kind, self.name);
@@ -106,7 +108,7 @@ impl<'a> Probe<'a> {
     /// Translates the probe into a kprobe.
     ///
     /// Errors: what the kernel does not have.
-    pub(crate) fn kprobe(&self, btf: &Btf<'_>) -> Result<Kprobe, BtfError> {
+    pub fn kprobe(&self, btf: &Btf<'_>) -> Result<Kprobe, BtfError> {
         let symbol = self.symbol(btf);
         let function = self.function(symbol);
         let mut arguments = Vec::new();

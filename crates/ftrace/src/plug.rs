@@ -11,29 +11,41 @@
 
 use std::collections::BTreeSet;
 
-/// A step of a CPU.
+/// A step of a CPU that goes offline or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Begins, on the way to `target`.
-    Enter { cpu: u32, step: i64, target: i64 },
-    /// Has ended.
-    Exit { cpu: u32, step: i64 },
+pub enum Step {
+    /// The step begins.
+    Enter {
+        /// Number of the CPU.
+        cpu: u32,
+        /// Number of the step (`enum cpuhp_state`).
+        step: i64,
+        /// Number of the step that the CPU is on its way to.
+        target: i64,
+    },
+    /// The step has ended.
+    Exit {
+        /// Number of the CPU.
+        cpu: u32,
+        /// Number of the step.
+        step: i64,
+    },
 }
 
 /// Set of the CPUs that are offline, as steps are heard of.
 #[derive(Debug, Default)]
-pub(crate) struct Plug {
+pub struct Plug {
     /// CPUHP_AP_ACTIVE.
     active: i64,
-    /// No task may be there.
-    pub(crate) offline: BTreeSet<u32>,
+    /// CPUs on which no task may be.
+    pub offline: BTreeSet<u32>,
     /// CPUs on their last step back.
     coming: BTreeSet<u32>,
 }
 
 impl Plug {
     /// A plug for a trace with these steps; at first every CPU is online.
-    pub(crate) fn new(steps: impl Iterator<Item = Step>) -> Plug {
+    pub fn new(steps: impl Iterator<Item = Step>) -> Plug {
         let highest = |s: Step| match s {
             Step::Enter { step, target, .. } => step.max(target),
             Step::Exit { step, .. } => step,
@@ -42,7 +54,7 @@ impl Plug {
     }
 
     /// The CPU that goes (`false`) or comes with this step, if one does.
-    pub(crate) fn step(&mut self, step: Step) -> Option<(u32, bool)> {
+    pub fn step(&mut self, step: Step) -> Option<(u32, bool)> {
         match step {
             Step::Enter { cpu, step, target } if step == self.active => {
                 if target >= step {

@@ -1,4 +1,4 @@
-//! Decisions: from the agent's answer to the state behind them, where that was asked for.
+//! Decisions: from records to the state from which a kernel decides, where that was asked for.
 //!
 //! ```text
 //! sched_waking                     who wakes a task
@@ -15,9 +15,8 @@
 //! A task's entity that is seen before the task is known is told of when it is. Left out: what a release does
 //! not have ([`notes`] says what).
 
-use crate::menu::Probed;
-use crate::ring::{Format, Record};
-use risetime_job::answer::Answer;
+use crate::event::Probed;
+use crate::page::{Format, Record};
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{CpuId, GroupId, KHz, TaskId, Util};
 use risetime_kernel::{KernelRev, features};
@@ -33,115 +32,171 @@ const NOT_ASKED: u64 = i64::MAX as u64;
 /// Times at which a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such
 /// domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
-    pub(crate) jiffies: u64,
-    /// `jiffies` is that of the CPU's last tick.
-    pub(crate) ticked: bool,
-    pub(crate) next: u64,
-    pub(crate) domains: [(u64, u64); 2],
+pub struct Due {
+    /// `jiffies` when it was told.
+    pub jiffies: u64,
+    /// True if `jiffies` is that of the CPU's last tick.
+    pub ticked: bool,
+    /// `next_balance` of the runqueue.
+    pub next: u64,
+    /// `last_balance` and `balance_interval` of the two lowest domains.
+    pub domains: [(u64, u64); 2],
 }
 
 /// One thing that the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub enum Told {
+    /// A wakeup begins.
     Waking {
+        /// Number of the thread that is woken.
         pid: i32,
     },
+    /// A thread's place in its runqueue.
     Entity {
+        /// Number of the thread.
         pid: i32,
+        /// Place of the thread.
         place: Place,
     },
-    /// `css`: the group's place in the hierarchy's list of them.
+    /// A group's place in a CPU's runqueue.
     GroupEntity {
+        /// Number of the CPU.
         cpu: u32,
+        /// Place of the group in the hierarchy's list of them.
         css: u32,
+        /// Place of its entity in the runqueue.
         place: Place,
     },
+    /// A group's quota is used up on a CPU, or refilled.
     GroupThrottled {
+        /// Number of the CPU.
         cpu: u32,
+        /// Place of the group in the hierarchy's list of them.
         css: u32,
+        /// True if it is used up.
         on: bool,
     },
+    /// A group's own runqueue on a CPU.
     GroupQueue {
+        /// Number of the CPU.
         cpu: u32,
+        /// Place of the group in the hierarchy's list of them.
         css: u32,
+        /// `zero_vruntime`, before 7.0 `min_vruntime`.
         min_vruntime: u64,
     },
+    /// A thread's load.
     TaskLoad {
+        /// Number of the thread.
         pid: i32,
+        /// `load_avg`.
         load_avg: u64,
+        /// `load_sum`.
         load_sum: u64,
     },
+    /// The load of a CPU's fair tasks.
     CfsLoad {
+        /// Number of the CPU.
         cpu: u32,
+        /// `load_avg`.
         load_avg: u64,
+        /// `load_sum`.
         load_sum: u64,
     },
+    /// A CPU's fair runqueue.
     Queue {
+        /// Number of the CPU.
         cpu: u32,
+        /// `zero_vruntime`, before 7.0 `min_vruntime`.
         min_vruntime: u64,
+        /// `sum_w_vruntime`; 0 where the kernel has none.
         sum_w_vruntime: i64,
+        /// `sum_weight`; 0 where the kernel has none.
         sum_weight: u64,
+        /// Number of entities in it.
         nr_queued: u32,
     },
+    /// `need_resched` is set.
     Resched {
+        /// Number of the CPU.
         cpu: u32,
+        /// True if it is set lazily.
         lazy: bool,
     },
     /// State of a deadline task, told of any task: one of another class has none.
     Deadline {
+        /// Number of the thread.
         pid: i32,
+        /// Runtime left, in ns.
         runtime: i64,
+        /// Time until the deadline, in ns.
         left: i64,
     },
+    /// The `util_est` of a CPU's queued tasks.
     CfsUtilEst {
+        /// Number of the CPU.
         cpu: u32,
+        /// Estimate, of 1024.
         util_est: u64,
     },
-    /// `policy`: by which its looks are told from others'. `time`: of the look, in the scheduler's clock.
+    /// A governor looks at a CPU.
     FreqLook {
+        /// Address of the policy, by which its looks are told from others'.
         policy: u64,
+        /// Time of the look, in the scheduler's clock.
         time: u64,
+        /// Number of the CPU.
         cpu: u32,
+        /// State that the governor finds.
         look: FreqLook,
     },
-    /// `idle` as the kernel counts it.
+    /// A look at a scheduling domain.
     Look {
+        /// Number of the CPU.
         cpu: u32,
+        /// Level of the domain, 0 the lowest.
         level: u32,
+        /// `enum cpu_idle_type`, as the release counts it.
         idle: i64,
+        /// `nr_balance_failed` of the domain.
         failed: u32,
+        /// Times at which the CPU balances next.
         due: Due,
     },
-    /// `next_timer_ns` is that of the choice; `None`: only the next choice shows it.
+    /// `menu` has chosen.
     Chosen {
+        /// Number of the state; negative: an error.
         state: i64,
+        /// `next_timer_ns` of the choice; `None`: only the next choice shows it.
         next_timer_ns: Option<u64>,
+        /// Whether the tick is stopped; `None`: it shows by what is done then.
         stop_tick: Option<bool>,
     },
     /// The fate of the tick behind a choice.
     Tick {
+        /// True if it is stopped.
         stops: bool,
     },
     /// A tick begins.
     SchedTick,
 }
 
-/// Things that one record tells, at most.
-pub(crate) type Few = [Option<Told>; 9];
+/// Facts that one record tells, at most as many.
+pub type Few = [Option<Told>; 9];
 
 fn few<const N: usize>(told: [Option<Told>; N]) -> Few {
     std::array::from_fn(|i| told.get(i).copied().flatten())
 }
 
 /// Decoder of a record.
-pub(crate) type Decode = fn(&Format, &Record<'_>) -> Few;
+pub type Decode = fn(&Format, &Record<'_>) -> Few;
 
 fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
     r.number(*f.fields.get(field)?)
 }
 
-pub(crate) const DECODERS: &[(&str, Decode)] = &[
+/// Decoders by the event's `SYSTEM/NAME`.
+pub const DECODERS: &[(&str, Decode)] = &[
     ("sched/sched_waking", |f, r| {
         few([n(f, r, "pid").map(|pid| Told::Waking { pid: pid as i32 })])
     }),
@@ -204,7 +259,7 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
 
 /// `jiffies` of looks that only show it as of their CPU's last tick, from the time of each: the freshest of
 /// them all was shown right behind a tick.
-pub(crate) fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>, tick_ns: u64) {
+pub fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>, tick_ns: u64) {
     let mut looks: Vec<_> = looks.filter(|(_, due)| due.ticked).collect();
     let zero = |(at, due): &(u64, &mut Due)| {
         i128::from(*at) - i128::from(due.jiffies) * i128::from(tick_ns)
@@ -307,17 +362,19 @@ fn look(f: &Format, r: &Record<'_>) -> Option<Told> {
 }
 
 /// Reads when a CPU balances next, as a probe shows it.
-pub(crate) fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
+pub fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
     let u = |field| n(f, r, field).map(|n| n as u64);
     let domains = [(u("l0")?, u("i0")?), (u("l1")?, u("i1")?)];
     let (now, next) = (u("now"), u("next")?);
     Some(Due { jiffies: now.or(u("ticked"))?, ticked: now.is_none(), next, domains })
 }
 
-/// Decisions of which not everything has been told yet.
+/// State on the way from what the kernel tells to a trace's events: what has not been told in full yet.
 #[derive(Debug)]
-pub(crate) struct Decisions {
+pub struct Decisions {
     rev: KernelRev,
+    /// The workload's group by its place in the hierarchy's list of them.
+    group: fn(u32) -> Option<GroupId>,
     /// Looks are told of themselves, and not with a CPU's capacity.
     looks: bool,
     /// Entities of tasks that nobody knows yet.
@@ -327,22 +384,24 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    pub(crate) fn new(rev: KernelRev, looks: bool) -> Decisions {
-        Decisions { rev, looks, early: BTreeMap::new(), choosing: BTreeMap::new() }
+    /// Decisions of a kernel of `rev`, none told yet. `group` maps a group's place in the hierarchy's list of them to the
+    /// group; `looks`: the trace tells of looks at domains.
+    pub fn new(rev: KernelRev, group: fn(u32) -> Option<GroupId>, looks: bool) -> Decisions {
+        Decisions { rev, group, looks, early: BTreeMap::new(), choosing: BTreeMap::new() }
     }
 
     /// Takes in a task that has become known; returns its place, if that was told before.
-    pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event> {
+    pub fn known(&mut self, pid: i32, task: TaskId) -> Option<Event> {
         self.early.remove(&pid).map(|place| Event::Entity { task, place })
     }
 
     /// The event of when the CPU balances next, for kernels that tell it with the CPU's capacity.
-    pub(crate) fn due(&self, cpu: u32, due: Due) -> Option<Event> {
+    pub fn due(&self, cpu: u32, due: Due) -> Option<Event> {
         (!self.looks).then_some(due.event(cpu))
     }
 
-    /// `menu` begins to choose on `cpu`.
-    pub(crate) fn menu(&mut self, cpu: u32, p: &Probed) {
+    /// Takes in that `menu` begins to choose on `cpu`, from `p`.
+    pub fn menu(&mut self, cpu: u32, p: &Probed) {
         let Some(asked) = p.asked else { return };
         let last = p.last.map(|(state, slept_ns, by_tick)| LastSleep {
             state: state as u32,
@@ -365,7 +424,7 @@ impl Decisions {
 
     /// Turns what the kernel told on CPU `here` into events, to `emit`; `task` maps a pid to its
     /// task.
-    pub(crate) fn told(
+    pub fn told(
         &mut self,
         here: u32,
         told: &Told,
@@ -384,15 +443,15 @@ impl Decisions {
             },
             Told::GroupEntity { cpu, css, place } => {
                 let told = |group| emit(Event::GroupEntity { cpu: CpuId(cpu), group, place });
-                of_css(css).into_iter().for_each(told);
+                (self.group)(css).into_iter().for_each(told);
             }
             Told::GroupThrottled { cpu, css, on } => {
                 let told = |group| emit(Event::GroupThrottled { cpu: CpuId(cpu), group, on });
-                of_css(css).into_iter().for_each(told);
+                (self.group)(css).into_iter().for_each(told);
             }
             Told::GroupQueue { cpu, css, min_vruntime } => {
                 let told = |group| emit(Event::GroupQueue { cpu: CpuId(cpu), group, min_vruntime });
-                of_css(css).into_iter().for_each(told);
+                (self.group)(css).into_iter().for_each(told);
             }
             Told::TaskLoad { pid, load_avg, load_sum } => {
                 let told = |task| emit(Event::TaskLoad { task, load_avg, load_sum });
@@ -440,11 +499,6 @@ impl Decisions {
     }
 }
 
-/// The workload's group of that place in the hierarchy's list: the root is the first, then they come in order.
-pub(crate) fn of_css(css: u32) -> Option<GroupId> {
-    css.checked_sub(1).map(GroupId).filter(|group| *group != GroupId::ROOT)
-}
-
 impl Due {
     fn event(self, cpu: u32) -> Event {
         let Due { jiffies, next, domains, .. } = self;
@@ -454,7 +508,7 @@ impl Due {
 
 impl Told {
     /// A CPU's runqueue; `None`: it is about something else.
-    pub(crate) fn queue(&self) -> Option<Event> {
+    pub fn queue(&self) -> Option<Event> {
         let Told::Queue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } = *self else {
             return None;
         };
@@ -466,7 +520,7 @@ impl Told {
 /// Fills in what a choice does not tell of itself: its timer is shown by the next choice on its
 /// CPU, whether the tick stops by what is done then, and what a governor asks for by its next look.
 /// `events`, from the last one back, each with its CPU.
-pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
+pub fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
     let mut timers: BTreeMap<u32, u64> = BTreeMap::new();
     let mut ticks: BTreeMap<u32, bool> = BTreeMap::new();
     // By policy, what had been asked for by its next look. Other CPUs' looks may have begun before one is over, and a probe
@@ -497,13 +551,19 @@ pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
 }
 
 /// A part of a choice of `menu`.
-pub(crate) enum Choice<'a> {
+pub enum Choice<'a> {
+    /// The state from which `menu` chooses.
     Begins(&'a Probed),
+    /// Something that the kernel tells.
     Told(&'a mut Told),
 }
 
-/// Lists what of the state behind decisions this kernel does not tell, one line each.
-pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> Vec<String> {
+/// Lists what of the state behind decisions this kernel does not tell, one line each. `format`: the text of an event's
+/// `format`, where it is enabled; `values`: why one is not, under `event …` or `probe …`.
+pub fn notes(
+    format: impl Fn(&str) -> Option<String>,
+    values: &BTreeMap<String, String>,
+) -> Vec<String> {
     const PROBES: &[(&str, &str)] = &[
         ("event sched/sched_waking", "who wakes a task"),
         ("probe rt/pelt_se", "tasks' signals and places in their runqueue as these are updated"),
@@ -531,12 +591,8 @@ pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> V
         let why = values.get(*key)?;
         Some(format!("this kernel does not tell {what} ({})", why.trim()))
     });
-    let format = |name: &str| {
-        let text = String::from_utf8_lossy(answer.section(&format!("format {name}"))?);
-        Format::parse(&text)
-    };
     let lacking = FIELDS.iter().filter_map(|(name, field, what)| {
-        let has = format(name)?.fields.contains_key(*field);
+        let has = Format::parse(&format(name)?)?.fields.contains_key(*field);
         (!has).then(|| format!("this kernel does not tell {what}"))
     });
     refused.chain(lacking).collect()

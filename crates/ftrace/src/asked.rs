@@ -1,4 +1,4 @@
-//! Sources of a guest's trace: the kernel's events, and probes where it has none.
+//! Sources of a trace: the events a kernel is asked for, and probes where it has none.
 //!
 //! ```text
 //! always     events, and the scheduler's signals on its bare tracepoints; before 6.14, where a probe has to be a
@@ -8,14 +8,26 @@
 //!            governors and at domains, choices of `menu`; with the other names that releases have for that
 //! ```
 //!
-//! A probe is one more thing that takes the guest's time: a few µs at a switch, where everything is
-//! asked for.
+//! Each is one more thing that takes the machine's time: a few µs at a switch, where everything is
+//! asked for. Events are `SYSTEM/NAME`, probes lines as [`Probe`](crate::probe::Probe) reads them.
 //!
 //! Source: include/trace/events/sched.h; kernel/sched/sched.h:`cfs_rq`; include/linux/sched.h:
 //! `sched_entity`; kernel/sched/cpufreq_schedutil.c; drivers/cpuidle/governors/menu.c; kernel/time/tick-sched.h.
 
 use risetime_kernel::{KernelRev, features};
-use risetime_model::workload::Workload;
+
+/// Facts that a run wants to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// True if the trace is also to tell from what the kernel decides.
+    pub decisions: bool,
+    /// True if CPUs go offline or come back.
+    pub hotplug: bool,
+    /// True if there are task groups.
+    pub groups: bool,
+    /// True if a task group has a quota.
+    pub quotas: bool,
+}
 
 /// The scheduler's events.
 const EVENTS: &[&str] = &[
@@ -164,18 +176,18 @@ const THROTTLED: [&str; 2] = [
      css=+{task_group.css+cgroup_subsys_state.id}($arg1):u32",
 ];
 
-/// The events of a run.
-pub(crate) fn events(workload: &Workload, decisions: bool) -> Vec<String> {
-    let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
-    let waking = decisions.then_some(&WAKING);
+/// The events of a run, `SYSTEM/NAME` each.
+pub fn events(wanted: Wanted) -> Vec<String> {
+    let plugged = if wanted.hotplug { HOTPLUG } else { &[][..] };
+    let waking = wanted.decisions.then_some(&WAKING);
     EVENTS.iter().chain(plugged).chain(waking).map(|s| s.to_string()).collect()
 }
 
-/// The probes of a run, on a kernel of `rev`.
-pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Vec<String> {
-    let limited = workload.groups.iter().any(|g| g.quota.is_some());
+/// The probes of a run on a kernel of `rev`, a line each.
+pub fn probes(wanted: Wanted, rev: KernelRev) -> Vec<String> {
+    let limited = wanted.quotas;
     let always = PROBES.iter().copied().chain(limited.then_some(PERIODS)).map(String::from);
-    if !decisions {
+    if !wanted.decisions {
         // Kernels that take no `t:` tell by a kprobe when each CPU balances next, and by no other what happens often.
         let rare = |probe: String| match probe.strip_prefix("t:rt/cap ") {
             Some(rest) if !rev.has(features::TRACEPOINT_PROBES) => {
@@ -190,7 +202,7 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
     let tick = TICK.into_iter().filter(|_| !rev.has(features::RETURN_PROBE_ARGS));
     let more =
         [resched, LOOK, CHOSEN, UTIL_EST_CFS, SCHED_TICK].into_iter().chain(tick).map(String::from);
-    let queues = !workload.groups.is_empty() && !rev.has(features::FLAT_QUEUE);
+    let queues = wanted.groups && !rev.has(features::FLAT_QUEUE);
     let throttled = limited && !rev.has(features::TASK_THROTTLE);
     always
         .map(|probe| in_full(probe, queues))
@@ -229,7 +241,7 @@ fn in_full(probe: String, queues: bool) -> String {
 /// Where groups have queues of their own, the entities of the two groups above a task are told as well: nothing that is
 /// drawn has more.
 ///
-/// Before 6.14 no probe can stand on the scheduler's tracepoint of a switch (`guest`'s `probe.rs`): pressure
+/// Before 6.14 no probe can stand on the scheduler's tracepoint of a switch (see [`probe`](crate::probe)): pressure
 /// stall information hears of the same tasks just before. Before 6.9 none can read a function's arguments
 /// at its return: there a task that has been queued is told of where it may take the CPU from another of
 /// its class.

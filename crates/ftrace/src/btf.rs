@@ -27,7 +27,8 @@ const KIND_DATASEC: u32 = 15;
 const MAX_DEPTH: u32 = 16;
 
 /// Type information.
-pub(crate) struct Btf<'a> {
+#[derive(Debug)]
+pub struct Btf<'a> {
     strings: &'a [u8],
     types: &'a [u8],
     /// Byte offset of each type in `types`; type 0 is `void` and has none.
@@ -46,7 +47,7 @@ struct Member {
 
 /// Reason for which there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BtfError(String);
+pub struct BtfError(String);
 
 impl fmt::Display for BtfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +89,7 @@ impl<'a> Btf<'a> {
     /// The type information in `bytes` (`/sys/kernel/btf/vmlinux`).
     ///
     /// Errors: not of this form, or a kind of type that is not known (its length is not either).
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, BtfError> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, BtfError> {
         if word(bytes, 0)? & 0xffff != u32::from(MAGIC) {
             return err("not in BTF's form");
         }
@@ -136,7 +137,7 @@ impl<'a> Btf<'a> {
     /// (`sched_entity.avg.util_avg`).
     ///
     /// Errors: no such structure or field, or a bit field.
-    pub(crate) fn offset(&self, path: &str) -> Result<u64, BtfError> {
+    pub fn offset(&self, path: &str) -> Result<u64, BtfError> {
         let mut names = path.split('.');
         let root = names.next().unwrap_or_default();
         let mut inside = self.structure(root)?;
@@ -249,7 +250,7 @@ impl<'a> Btf<'a> {
     }
 
     /// Whether there is a function of this name.
-    pub(crate) fn has_function(&self, function: &str) -> bool {
+    pub fn has_function(&self, function: &str) -> bool {
         self.arguments(function).is_ok()
     }
 
@@ -257,7 +258,7 @@ impl<'a> Btf<'a> {
     /// type: `+8(+16($arg1)):u64`.
     ///
     /// Errors: no such function, argument or field; what is no number in the end.
-    pub(crate) fn fetch(&self, function: &str, expression: &str) -> Result<String, BtfError> {
+    pub fn fetch(&self, function: &str, expression: &str) -> Result<String, BtfError> {
         let wrong = |what: &str| err(format!("{expression}: {what}"));
         let start = expression.find(['-', '.']).unwrap_or(expression.len());
         let (argument, mut rest) = expression.split_at(start);
@@ -338,7 +339,7 @@ impl<'a> Btf<'a> {
 
     /// `text` with each `{TERM+TERM-TERM…}` replaced by its number (which may be negative). A term is
     /// an offset `STRUCT.FIELD`, the place `%VARIABLE` in a CPU's area, the size of a `#STRUCT`, or a number.
-    pub(crate) fn expand(&self, text: &str) -> Result<String, BtfError> {
+    pub fn expand(&self, text: &str) -> Result<String, BtfError> {
         let mut done = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {

@@ -10,7 +10,8 @@
 //!   31     time  = delta + (u32 << 27), its five top bits as before
 //! ```
 //!
-//! Where fields lie, the kernel says itself (`format`, `header_page`). Source:
+//! Times are in ns of the trace's clock. Where fields lie, the kernel says itself (`format`, `header_page`).
+//! Pages are read as little-endian machines write them. Source:
 //! kernel/trace/ring_buffer.c, Documentation/trace/ring-buffer-map.rst, trace-cmd's manual.
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ const MISSED: u64 = 1 << 31;
 
 /// The layout of a page, from `events/header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PageLayout {
+pub struct PageLayout {
     commit: Field,
     data: usize,
     size: usize,
@@ -30,24 +31,31 @@ pub(crate) struct PageLayout {
 
 /// Place of a field in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
-    pub(crate) offset: usize,
-    pub(crate) size: usize,
-    pub(crate) signed: bool,
-    /// `__data_loc`: the field says where the data is.
-    pub(crate) dynamic: bool,
+pub struct Field {
+    /// Offset in the event's data, in bytes.
+    pub offset: usize,
+    /// Size in bytes; 0: the rest of the event.
+    pub size: usize,
+    /// True if a number in it has a sign.
+    pub signed: bool,
+    /// True if the field (`__data_loc`) says where the data is, and is not the data.
+    pub dynamic: bool,
 }
 
 /// An event's format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Format {
-    pub(crate) id: u16,
-    pub(crate) fields: BTreeMap<String, Field>,
+pub struct Format {
+    /// Number by which records name the event (`common_type`).
+    pub id: u16,
+    /// Fields by name.
+    pub fields: BTreeMap<String, Field>,
 }
 
 impl PageLayout {
     /// Parses the text of `header_page`.
-    pub(crate) fn parse(text: &str) -> Result<PageLayout, String> {
+    ///
+    /// Errors: a field is missing, or lies where no known kernel has it.
+    pub fn parse(text: &str) -> Result<PageLayout, String> {
         let fields: BTreeMap<String, Field> = text.lines().filter_map(field).collect();
         let get = |name: &str| {
             fields.get(name).copied().ok_or_else(|| format!("header_page has no field `{name}`"))
@@ -61,8 +69,8 @@ impl PageLayout {
 }
 
 impl Format {
-    /// Parses the text of an event's `format`.
-    pub(crate) fn parse(text: &str) -> Option<Format> {
+    /// Parses the text of an event's `format`; `None`: it has no `ID:`.
+    pub fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|l| l.strip_prefix("ID:")?.trim().parse().ok())?;
         Some(Format { id, fields: text.lines().filter_map(field).collect() })
     }
@@ -83,18 +91,19 @@ fn field(line: &str) -> Option<(String, Field)> {
 
 /// The bytes of one event, with its format.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) at: u64,
+pub struct Record<'a> {
+    /// Time in ns, by the trace's clock.
+    pub at: u64,
     data: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// `common_type`: the format's id.
-    pub(crate) fn id(&self) -> Option<u16> {
+    /// `common_type`: the format's id. `None`: the record is shorter.
+    pub fn id(&self) -> Option<u16> {
         Some(u16::from_le_bytes(self.data.get(..2)?.try_into().ok()?))
     }
-    /// A number, sign extended if it is signed.
-    pub(crate) fn number(&self, f: Field) -> Option<i64> {
+    /// The number in a field, sign extended if it is signed; `None`: the record ends before it.
+    pub fn number(&self, f: Field) -> Option<i64> {
         let bytes = self.data.get(f.offset..f.offset.checked_add(f.size)?)?;
         let mut all = [0; 8];
         all.get_mut(..f.size)?.copy_from_slice(bytes);
@@ -102,8 +111,8 @@ impl<'a> Record<'a> {
         let unused = 64 - 8 * f.size as u32;
         Some(if f.signed { (n << unused) as i64 >> unused } else { n as i64 })
     }
-    /// A string, up to its NUL.
-    pub(crate) fn text(&self, f: Field) -> Option<&'a str> {
+    /// The string in a field, up to its NUL; `None`: the record ends before it, or it is no UTF-8.
+    pub fn text(&self, f: Field) -> Option<&'a str> {
         let bytes = match (f.dynamic, f.size) {
             (true, _) => {
                 let place = self.number(Field { size: 4, signed: false, ..f })? as usize;
@@ -121,10 +130,7 @@ impl<'a> Record<'a> {
 /// The events in `pages` of one CPU, in order, and whether any were lost among them.
 ///
 /// Errors: bytes that are no such pages.
-pub(crate) fn records<'a>(
-    layout: PageLayout,
-    pages: &'a [u8],
-) -> Result<(Vec<Record<'a>>, bool), String> {
+pub fn records<'a>(layout: PageLayout, pages: &'a [u8]) -> Result<(Vec<Record<'a>>, bool), String> {
     let mut all = Vec::new();
     let mut lost = false;
     if !pages.len().is_multiple_of(layout.size) {
@@ -183,40 +189,42 @@ fn page_records<'a>(data: &'a [u8], start: u64, all: &mut Vec<Record<'a>>) -> Op
     Some(())
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+/// The text of `header_page` of a 64-bit kernel with pages of 4 KiB, to which [`page`] keeps.
+pub const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+    \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
-    pub(crate) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-        \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
-        \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
-        \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
-
-    /// Builds one page that begins at `start` with these events: time since the one before, data.
-    pub(crate) fn page(start: u64, events: &[(u64, Vec<u8>)]) -> Vec<u8> {
-        let mut data = Vec::new();
-        for (delta, bytes) in events {
-            if *delta >= 1 << 27 {
-                data.extend((30 | ((*delta as u32 & 0x7ff_ffff) << 5)).to_le_bytes());
-                data.extend(((delta >> 27) as u32).to_le_bytes());
-            }
-            let short = if *delta >= 1 << 27 { 0 } else { *delta as u32 };
-            let length = bytes.len().next_multiple_of(4);
-            if (1..=28).contains(&(length / 4)) {
-                data.extend(((length as u32 / 4) | short << 5).to_le_bytes());
-            } else {
-                data.extend((short << 5).to_le_bytes());
-                data.extend((length as u32 + 4).to_le_bytes());
-            }
-            data.extend(bytes);
-            data.resize(data.len().next_multiple_of(4), 0);
+/// Builds one page that begins at `start` with these events, each with the time since the one before, in ns, and its
+/// data: what a test, or a writer of traces, needs. The events must fit into the page.
+pub fn page(start: u64, events: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut data = Vec::new();
+    for (delta, bytes) in events {
+        if *delta >= 1 << 27 {
+            data.extend((30 | ((*delta as u32 & 0x7ff_ffff) << 5)).to_le_bytes());
+            data.extend(((delta >> 27) as u32).to_le_bytes());
         }
-        let mut page = start.to_le_bytes().to_vec();
-        page.extend((data.len() as u64).to_le_bytes());
-        page.extend(data);
-        page.resize(4096, 0);
-        page
+        let short = if *delta >= 1 << 27 { 0 } else { *delta as u32 };
+        let length = bytes.len().next_multiple_of(4);
+        if (1..=28).contains(&(length / 4)) {
+            data.extend(((length as u32 / 4) | short << 5).to_le_bytes());
+        } else {
+            data.extend((short << 5).to_le_bytes());
+            data.extend((length as u32 + 4).to_le_bytes());
+        }
+        data.extend(bytes);
+        data.resize(data.len().next_multiple_of(4), 0);
     }
+    let mut page = start.to_le_bytes().to_vec();
+    page.extend((data.len() as u64).to_le_bytes());
+    page.extend(data);
+    page.resize(4096, 0);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn times_add_up_over_short_long_and_big_events() {

@@ -1,72 +1,146 @@
-//! The records of a trace's ring buffer: what each of them says.
+//! Events: from a record to what it says.
+//!
+//! ```text
+//! switches, wakeups, migrations       who runs where
+//! frequency, idle states, hotplug     what the CPUs do
+//! rt/…                                signals and memories that probes tell of (`asked`)
+//! ftrace/print                        marks that somebody wrote into `trace_marker`
+//! ```
+//!
+//! Times are in ns, by the trace's clock; sums and averages as the kernel has them.
+//! Source: include/trace/events/sched.h, power.h, cpuhp.h.
 
-use super::*;
+use crate::decisions::{Due, Told, due};
+use crate::page::{Format, Record};
+use crate::plug::Step;
+use risetime_job::mark::JobMark;
+use risetime_kernel::units::CpuId;
+use risetime_trace::{PressureClass, RqMemory};
+
+/// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
+const UTIL_EST_FLAG: i64 = 1 << 31;
+/// `prev_state` bits of a task that is no more: `EXIT_DEAD`, `EXIT_ZOMBIE`.
+pub const EXITED: i64 = 0x30;
+/// `prev_state` bits of a task that does not run on: all reported states.
+pub const NOT_RUNNING: i64 = 0xff;
+/// `state` of `cpu_idle` when the CPU has left idle.
+pub const IDLE_EXIT: i64 = 0xffff_ffff;
 
 /// One event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Raw<'a> {
+pub enum Raw<'a> {
+    /// `sched_switch`: a CPU goes from one thread to another.
     Switch {
+        /// Thread that leaves.
         prev: Thread<'a>,
+        /// State in which it leaves, as the kernel writes it.
         prev_state: i64,
+        /// Thread that comes.
         next: Thread<'a>,
     },
+    /// `sched_wakeup`, `sched_wakeup_new`.
     Wakeup {
+        /// Thread that is woken.
         thread: Thread<'a>,
+        /// CPU on which it is queued.
         cpu: u32,
+        /// True if it has just been created.
         new: bool,
     },
+    /// `sched_migrate_task`.
     Migrate {
+        /// Number of the thread.
         pid: i32,
+        /// CPU that it leaves.
         from: u32,
+        /// CPU that it goes to.
         to: u32,
     },
+    /// `cpu_frequency`: the frequency of a CPU.
     Freq {
+        /// Number of the CPU.
         cpu: u32,
+        /// Frequency in kHz.
         khz: u64,
     },
+    /// `cpu_idle`: the idle state that a CPU enters, or [`IDLE_EXIT`].
     Idle {
+        /// Number of the CPU.
         cpu: u32,
+        /// Number of the state.
         state: i64,
     },
+    /// A thread's signals as they are updated.
     PeltTask {
+        /// Number of the thread.
         pid: i32,
+        /// `util_avg`, of 1024.
         util: u64,
+        /// `runnable_avg`, of 1024.
         runnable: u64,
+        /// Position of `util_avg`.
         position: Position,
     },
+    /// A thread's `util_est`.
     UtilEst {
+        /// Number of the thread.
         pid: i32,
+        /// Estimate, of 1024.
         est: u64,
     },
+    /// A CPU's signals of fair tasks as they are updated.
     PeltCfs {
+        /// Number of the CPU.
         cpu: u32,
+        /// `util_avg`, of 1024.
         util: u64,
+        /// `runnable_avg`, of 1024.
         runnable: u64,
+        /// `util_est`, of 1024.
         est: u64,
+        /// Position of `util_avg`.
         position: Position,
+        /// Whether the root domain is overutilised; `None`: this kernel does not say it here.
         over: Option<bool>,
     },
+    /// A CPU's signal of another class, or of interrupts.
     Pressure {
+        /// Class.
         class: PressureClass,
+        /// Number of the CPU.
         cpu: u32,
+        /// `util_avg`, of 1024.
         util: u64,
+        /// Position of `util_avg`.
         position: Position,
     },
+    /// Whether the root domain is overutilised.
     Overutilized(bool),
+    /// Capacity that is left for fair tasks.
     Capacity {
+        /// Number of the CPU.
         cpu: u32,
+        /// Capacity, of 1024.
         capacity: u64,
+        /// Times at which the CPU balances next.
         due: Due,
     },
+    /// `menu` begins to choose an idle state.
     Menu(Probed),
+    /// A group's quota is refilled.
     Period {
+        /// Place of the group in the hierarchy's list of them.
         css: u32,
     },
+    /// A step of a CPU that goes offline or comes back.
     Plug(Step),
+    /// A mark that somebody wrote.
     Mark(&'a str),
-    /// A mark of the workload's task of this number.
+    /// A mark of a workload's task, which its agent has noted and put among the events.
     Job {
+        /// Place of the task in the workload.
         task: u32,
+        /// Mark of the job.
         mark: JobMark,
     },
     /// State from which the kernel decides.
@@ -75,14 +149,74 @@ pub(super) enum Raw<'a> {
 
 /// A thread, as switches and wakeups tell of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Thread<'a> {
-    pub(super) pid: i32,
-    pub(super) comm: &'a str,
-    pub(super) prio: i64,
+pub struct Thread<'a> {
+    /// Number of the thread; 0: an idle task.
+    pub pid: i32,
+    /// Name of the thread.
+    pub comm: &'a str,
+    /// Priority as the kernel counts: below 0 a deadline, below 100 real-time, 120 is nice 0.
+    pub prio: i64,
+}
+
+/// Position of a signal: `util_sum`, `period_contrib`, `last_update_time`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// `util_sum`.
+    pub sum: u64,
+    /// `period_contrib`, in µs of 1024 ns.
+    pub contrib: u32,
+    /// `last_update_time`, in ns of the scheduler's clock.
+    pub at: u64,
+}
+
+/// Memory of the idle governor `menu` as the probe shows it, when it begins to choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probed {
+    /// `next_timer_ns` of the choice before.
+    pub next_timer_ns: u64,
+    /// Bucket of the choice before.
+    pub bucket: usize,
+    /// `correction_factor` by bucket.
+    pub factors: [u32; 6],
+    /// Lengths of the last sleeps, in µs.
+    pub intervals: [u32; 8],
+    /// Place in `intervals` of the next one.
+    pub ptr: usize,
+    /// State of the runqueue then, which has nothing to do with the governor.
+    pub rq: Option<RqMemory>,
+    /// `rq->idle_stamp`, in the trace's clock.
+    pub idle_stamp: Option<u64>,
+    /// Sums that fair tasks have left on the CPU: no other event tells of them where signals are
+    /// not traced, or have stood still.
+    pub cfs: Option<CfsLeft>,
+    /// The sleep that is still to be taken in: its state, its length in ns, and whether the tick ended it.
+    pub last: Option<(usize, u64, bool)>,
+    /// Prediction that `menu` asked for, if the probe shows it.
+    pub asked: Option<Asked>,
+}
+
+/// `cfs_rq->avg` of a CPU that goes idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CfsLeft {
+    /// `util_avg`, of 1024.
+    pub util: u64,
+    /// `runnable_avg`, of 1024.
+    pub runnable: u64,
+    /// Position of `util_avg`.
+    pub position: Position,
+}
+
+/// Values that `menu` is told, but for the next timer, which it asks for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Time from the beginning of the CPU's idling to the next event of its clock.
+    pub delta_next_ns: i64,
+    /// True if the tick is stopped.
+    pub tick_stopped: bool,
 }
 
 /// Decoder of an event's record; `None`: the event is of no interest here.
-pub(super) type Decode = for<'a> fn(&Format, &Record<'a>) -> Option<Raw<'a>>;
+pub type Decode = for<'a> fn(&Format, &Record<'a>) -> Option<Raw<'a>>;
 
 fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
     r.number(*f.fields.get(field)?)
@@ -102,7 +236,8 @@ fn is_task(f: &Format, r: &Record<'_>) -> bool {
     n(f, r, "my_q").unwrap_or(0) == 0
 }
 
-pub(super) const DECODERS: &[(&str, Decode)] = &[
+/// Decoders by the event's `SYSTEM/NAME`.
+pub const DECODERS: &[(&str, Decode)] = &[
     ("sched/sched_switch", |f, r| {
         Some(Raw::Switch {
             prev: thread(f, r, ["prev_pid", "prev_comm", "prev_prio"])?,
