@@ -182,7 +182,7 @@ impl Tasks<'_> {
     pub(crate) fn is_reserved(&self) -> bool {
         self.tasks.iter().any(|t| t.reservation.is_some())
     }
-    /// How often and how long those with a reservation were throttled, of whom that is told.
+    /// Lists how often and how long those with a reservation were throttled, of whom that is told.
     pub(crate) fn throttled(&self) -> Vec<Throttled> {
         self.tasks.iter().filter_map(|t| t.reservation.as_ref()?.throttled).collect()
     }
