@@ -1,8 +1,6 @@
 //! Laws of a hint session, whatever its frames take.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-
+use crate::draws;
 use proptest::prelude::*;
 use risetime_kernel::adpf::{Profile, Reporter, Session};
 use risetime_kernel::units::{Instant, Span, Util};

@@ -6,20 +6,11 @@
 //! delayed dequeue, wakeup preemption, yield and migration, with the switches of features.h on
 //! and off. Columns and operations: examples/golden/eevdf.rs.
 
-#![allow(clippy::disallowed_methods, unreachable_pub)]
-
-#[path = "../../../tests/draws.rs"]
-mod draws;
-// The library of vectors' checks is shared with the harness, which uses all of it.
-#[allow(dead_code)]
-#[path = "../examples/golden/tally.rs"]
-mod tally;
-#[path = "../examples/golden/eevdf.rs"]
-mod vectors;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::draws;
+use crate::golden::eevdf as vectors;
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{
@@ -27,7 +18,6 @@ use risetime_kernel::eevdf::{
 };
 use risetime_kernel::units::TaskId;
 use risetime_kernel::weight::LoadWeight;
-use tally::Tally;
 
 const REVS: [KernelRev; 3] = [KernelRev::V6_8, KernelRev::V6_12, KernelRev::V7_2];
 const TICK_NS: u64 = 1_000_000;

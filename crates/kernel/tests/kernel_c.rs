@@ -1,14 +1,9 @@
 //! Vectors of our own from the kernel's C, for what tests/golden/ does not reach: how entities join
 //! and leave a runqueue's sums, uclamp, the fit of a task, predicted util. See kernel_c/README.md.
 
-// The crate's rule against reading files is for its arithmetic; the module below is an example's.
-#![allow(clippy::disallowed_methods, unreachable_pub)]
-
-#[path = "../examples/golden/tally.rs"]
-mod tally;
-
 use std::path::Path;
 
+use crate::golden::tally::{Tally, u};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{
     CfsUtil, RqUtil, TaskUtil, capacity_of, cpu_util, get_actual_cpu_capacity,
@@ -23,7 +18,6 @@ use risetime_kernel::pelt_cfs::{
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Util, Weight};
 use serde_json::{Value, json};
-use tally::{Tally, u};
 
 const DECAY: &Decay = &Decay::MS32;
 

@@ -1,9 +1,7 @@
 //! Properties that hold for every input: bounds, conservation, composition, and agreement with
 //! slower and simpler statements of the same rule.
 
-#[path = "../../../tests/draws.rs"]
-mod draws;
-
+use crate::draws;
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::RqClock;

@@ -5,7 +5,7 @@ use risetime_kernel::cpuidle::{CPUIDLE_STATE_MAX, IdleGovernor, IdleState, Limit
 use risetime_kernel::units::Span;
 use serde_json::Value;
 
-use crate::tally::{Tally, u};
+use super::tally::{Tally, u};
 
 /// Checks what `menu` and `teo` select, in sequences of sleeps that they remember.
 pub fn check(json: &Value) -> Tally {

@@ -6,7 +6,7 @@ use risetime_kernel::rt::RtBandwidth;
 use risetime_kernel::units::Span;
 use serde_json::Value;
 
-use crate::tally::{Tally, u};
+use super::tally::{Tally, u};
 
 /// Checks what a task that reclaims is charged: up to 6.4, and since.
 pub fn check(json: &Value) -> Tally {

@@ -26,7 +26,7 @@ use risetime_kernel::units::TaskId;
 use risetime_kernel::weight::LoadWeight;
 use serde_json::Value;
 
-use crate::Tally;
+use super::tally::Tally;
 
 /// Replays every scenario of eevdf.json.
 pub fn check(json: &Value) -> Tally {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::tally::Tally;
-use crate::{cpuidle, deadline, eevdf, governor, pelt};
+use super::tally::Tally;
+use super::{cpuidle, deadline, eevdf, governor, pelt};
 
 /// Checks the content of one file.
 type Check = fn(&Value) -> Tally;

@@ -13,7 +13,7 @@ use risetime_kernel::units::{Capacity, Instant, KHz, MicroWatts, Span, Util};
 use risetime_kernel::util_est::{UTIL_AVG_UNCHANGED, UtilEst, util_est_update};
 use serde_json::Value;
 
-use crate::tally::{Tally, u};
+use super::tally::{Tally, u};
 
 /// The kernels the vectors come from.
 const REVS: [KernelRev; 2] = [KernelRev::V6_12, KernelRev::V7_2];

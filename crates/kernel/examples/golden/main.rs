@@ -21,7 +21,6 @@ mod tally;
 use std::process::ExitCode;
 
 // The modules name it by the crate's root, here and in tests/golden.rs alike.
-use tally::Tally;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);

@@ -8,7 +8,7 @@ use risetime_kernel::pelt::{
 use risetime_kernel::units::{Capacity, ClockPelt, Instant, Util, Weight};
 use serde_json::Value;
 
-use crate::tally::{Tally, numbers, u};
+use super::tally::{Tally, numbers, u};
 
 /// Width of a row of pelt_task and pelt_extra.
 const COLUMNS: usize = 13;

@@ -1,0 +1,13 @@
+//! Everything that the arithmetic is held to: one module a subject.
+
+// The crate's rule against reading files is for its arithmetic; some modules are an example's, which reads vectors.
+#![allow(clippy::disallowed_methods, unreachable_pub)]
+
+mod adpf;
+#[path = "../../../tests/draws.rs"]
+mod draws;
+mod eevdf;
+mod golden;
+mod kernel_c;
+mod properties;
+mod thermal;
