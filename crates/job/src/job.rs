@@ -284,47 +284,8 @@ impl Job {
         for h in &self.hotplug {
             line(&mut s, format_args!("hotplug {} {} {}", h.at.0, h.cpu.0, u8::from(h.online)));
         }
-        let group = |s: &mut String, attr: &Attr| {
-            attr.group.iter().for_each(|g| line(s, format_args!("taskgroup {g}")));
-        };
-        let tasks = self.tasks.iter().map(|t| ("task", t));
-        for (key, t) in tasks.chain(self.forked.iter().map(|t| ("forked", t))) {
-            line(
-                &mut s,
-                format_args!(
-                    "{key} {} {} {} {}",
-                    escape(&t.comm),
-                    t.delay.0,
-                    repeat_text(t.repeat),
-                    attr_text(&t.attr)
-                ),
-            );
-            if let Some(policy) = &t.attr.policy {
-                line(&mut s, format_args!("policy {}", policy_text(policy)));
-            }
-            group(&mut s, &t.attr);
-            if t.stage != Stage::default() {
-                let (input, output) = (link_text(t.stage.input), link_text(t.stage.output));
-                line(&mut s, format_args!("stage {input} {output}"));
-            }
-            for p in &t.phases {
-                line(
-                    &mut s,
-                    format_args!(
-                        "phase {} {} {}",
-                        escape(&p.name),
-                        repeat_text(p.repeat),
-                        attr_text(&p.attr)
-                    ),
-                );
-                if let Some(policy) = &p.attr.policy {
-                    line(&mut s, format_args!("policy {}", policy_text(policy)));
-                }
-                group(&mut s, &p.attr);
-                for e in &p.events {
-                    line(&mut s, format_args!("{}", event_text(e)));
-                }
-            }
+        for (key, tasks) in [("task", &self.tasks), ("forked", &self.forked)] {
+            tasks.iter().for_each(|t| task_lines(&mut s, key, t));
         }
         s + "end\n"
     }
@@ -502,6 +463,29 @@ fn repeat_text(repeat: Repeat) -> String {
         Repeat::Times(n) => n.to_string(),
         Repeat::Forever => "-1".into(),
     }
+}
+
+/// Adds the lines of a task, which begin with `key`, and those of its phases.
+fn task_lines(s: &mut String, key: &str, t: &Task) {
+    let (comm, repeat, attr) = (escape(&t.comm), repeat_text(t.repeat), attr_text(&t.attr));
+    line(s, format_args!("{key} {comm} {} {repeat} {attr}", t.delay.0));
+    attr_lines(s, &t.attr);
+    if t.stage != Stage::default() {
+        let (input, output) = (link_text(t.stage.input), link_text(t.stage.output));
+        line(s, format_args!("stage {input} {output}"));
+    }
+    for p in &t.phases {
+        let (name, repeat, attr) = (escape(&p.name), repeat_text(p.repeat), attr_text(&p.attr));
+        line(s, format_args!("phase {name} {repeat} {attr}"));
+        attr_lines(s, &p.attr);
+        p.events.iter().for_each(|e| line(s, format_args!("{}", event_text(e))));
+    }
+}
+
+/// Adds what of attributes has lines of its own: a policy and a group.
+fn attr_lines(s: &mut String, a: &Attr) {
+    a.policy.iter().for_each(|policy| line(s, format_args!("policy {}", policy_text(policy))));
+    a.group.iter().for_each(|g| line(s, format_args!("taskgroup {g}")));
 }
 
 fn attr_text(a: &Attr) -> String {

@@ -453,8 +453,8 @@ fn options_that_mean_nothing_in_a_mode_of_verify_are_refused() {
 
 /// A number of another unit is allowed; `check` tells where it is, and `run` says so once.
 #[test]
-fn numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
-    let dir = scratch("units");
+fn frequencies_and_latencies_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
+    let dir = scratch("platform-units");
     let check = |more: &[&str]| crate::risetime_in(&dir, &[&["check"], more].concat());
     let m1 = crate::prints(&["show", "--source", "m1"]);
     let in_mhz = |line: &str| match line.find("freq_khz = ") {
@@ -493,6 +493,12 @@ fn numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
         assert!(written.contains("latency_ns"), "{name}: {}{}", said.out, said.err);
         assert_eq!((said.code, check(&["--strict", &file]).code), (0, 1), "{name}");
     }
+}
+
+#[test]
+fn times_and_settings_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
+    let dir = scratch("units");
+    let check = |more: &[&str]| crate::risetime_in(&dir, &[&["check"], more].concat());
     let workloads = [
         (
             task("\"run\": 5, \"timer\": {\"ref\": \"t\", \"period\": 16}"),

@@ -79,136 +79,115 @@ fn no_cpufreq(m: &Machine, all: &mut Findings) {
     );
 }
 
+/// A finding about a governor: how severe it is, the ms it costs, title, meaning, hint.
+type Said = (Severity, u32, String, String, Option<String>);
+
 fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
     let p = group[0];
-    let evidence = || -> Vec<Evidence> {
-        [&p.governor, &p.driver].into_iter().flatten().map(Evidence::from).collect()
-    };
-    let mut add = |severity, ms, title: String, meaning: String, hint: Option<&str>| {
-        let title = format!("{}: {title}", cpus_of(group));
-        all.add(
-            ms,
-            Finding {
-                severity,
-                title,
-                evidence: evidence(),
-                meaning,
-                hint: hint.map(str::to_owned),
-            },
-        );
-    };
+    let evidence: Vec<Evidence> =
+        [&p.governor, &p.driver].into_iter().flatten().map(Evidence::from).collect();
     let range = match (&p.limit_min, &p.limit_max) {
         (Some(a), Some(b)) => format!("{} to {}", mhz(a.value), mhz(b.value)),
         _ => "unknown limits".to_owned(),
     };
-    if p.is_active_mode() {
-        let hardware = p.driver_name() != "intel_pstate" || m.cpu_flags.iter().any(|f| f == "hwp");
-        let who = if hardware {
-            "the hardware chooses, steered by the energy preference"
-        } else {
-            "the driver samples every 10 ms"
-        };
-        let title =
-            format!("{} in active mode, algorithm `{}`", p.driver_name(), p.governor_name());
-        let meaning = format!(
-            "no cpufreq governor runs and util asks for nothing: {who}, within {range}. `{}` is the driver's own algorithm, not the governor of that name. Simulations under schedutil show this machine as it would be in passive mode",
-            p.governor_name()
-        );
-        let switch = if p.driver_name() == "intel_pstate" {
-            "to compare with schedutil: echo passive | sudo tee /sys/devices/system/cpu/intel_pstate/status"
-        } else {
-            "to compare with schedutil: echo passive | sudo tee /sys/devices/system/cpu/amd_pstate/status"
-        };
-        return add(Severity::Notable, 50, title, meaning, Some(switch));
-    }
-    let with_driver = |what: &str| {
-        format!(
-            "{what} (driver {})",
-            if p.driver_name().is_empty() { "unknown" } else { p.driver_name() }
+    let (severity, ms, title, meaning, hint) = match p.governor_name() {
+        _ if p.is_active_mode() => active_mode(m, p, &range),
+        "schedutil" => return schedutil(m, group, evidence, all),
+        name @ ("ondemand" | "conservative") => sampling(p, name),
+        name => unsampled(p, name, &range),
+    };
+    let title = format!("{}: {title}", cpus_of(group));
+    all.add(ms, Finding { severity, title, evidence, meaning, hint });
+}
+
+/// Describes a driver that leaves no governor a say.
+fn active_mode(m: &Machine, p: &CpufreqPolicy, range: &str) -> Said {
+    let hardware = p.driver_name() != "intel_pstate" || m.cpu_flags.iter().any(|f| f == "hwp");
+    let who = if hardware {
+        "the hardware chooses, steered by the energy preference"
+    } else {
+        "the driver samples every 10 ms"
+    };
+    let (driver, algorithm) = (p.driver_name(), p.governor_name());
+    let title = format!("{driver} in active mode, algorithm `{algorithm}`");
+    let meaning = format!(
+        "no cpufreq governor runs and util asks for nothing: {who}, within {range}. `{algorithm}` is the driver's own algorithm, not the governor of that name. Simulations under schedutil show this machine as it would be in passive mode"
+    );
+    let directory = if driver == "intel_pstate" { driver } else { "amd_pstate" };
+    let switch = format!(
+        "to compare with schedutil: echo passive | sudo tee /sys/devices/system/cpu/{directory}/status"
+    );
+    (Severity::Notable, 50, title, meaning, Some(switch))
+}
+
+fn with_driver(p: &CpufreqPolicy, what: &str) -> String {
+    let driver = Some(p.driver_name()).filter(|name| !name.is_empty());
+    format!("{what} (driver {})", driver.unwrap_or("unknown"))
+}
+
+/// Describes a governor that looks at idle time every so often.
+fn sampling(p: &CpufreqPolicy, name: &str) -> Said {
+    let sampling = p.sampling_rate_us.as_ref().map(|f| f.value);
+    let every = sampling
+        .map_or("at an unknown interval".to_owned(), |us| format!("every {}", duration(us)));
+    let (steps, meaning) = if name == "ondemand" {
+        (
+            2,
+            format!(
+                "looks at the idle time {every} and jumps to the top when a CPU was busy for most of an interval: a burst waits one to two intervals; util, uclamp and energy-aware scheduling have no say"
+            ),
+        )
+    } else {
+        (
+            20,
+            format!(
+                "looks at the idle time {every} and moves by 5 % of the range: from bottom to top takes about 20 intervals; util, uclamp and energy-aware scheduling have no say"
+            ),
         )
     };
-    match p.governor_name() {
-        "schedutil" => schedutil(m, group, evidence(), all),
-        "performance" => add(
-            Severity::Fine,
-            0,
-            with_driver("governor performance"),
-            format!("always at the upper limit, {range}: no time is lost in a ramp, energy is"),
-            None,
-        ),
+    let ms = (sampling.unwrap_or(10_000) * steps / 1000).min(60_000) as u32;
+    let severity = if ms >= 40 { Severity::Costly } else { Severity::Notable };
+    let title = with_driver(p, &format!("governor {name}"));
+    (severity, ms, title, meaning, Some(to_schedutil(p)))
+}
+
+/// Describes any other governor: one with a fixed frequency, or one that is not known here.
+fn unsampled(p: &CpufreqPolicy, name: &str, range: &str) -> Said {
+    let title = with_driver(p, &format!("governor {name}"));
+    match name {
+        "performance" => {
+            let meaning =
+                format!("always at the upper limit, {range}: no time is lost in a ramp, energy is");
+            (Severity::Fine, 0, title, meaning, None)
+        }
         "powersave" => {
-            let (meaning, ms) = match (&p.limit_min, &p.hardware_max) {
-                (Some(min), Some(max)) if min.value > 0 => (
-                    format!(
-                        "pinned at {} of {}: work takes {:.1} times as long as at full speed, and no load changes that",
-                        mhz(min.value),
-                        mhz(max.value),
-                        max.value as f64 / min.value as f64
-                    ),
-                    10_000,
+            let meaning = match (&p.limit_min, &p.hardware_max) {
+                (Some(min), Some(max)) if min.value > 0 => format!(
+                    "pinned at {} of {}: work takes {:.1} times as long as at full speed, and no load changes that",
+                    mhz(min.value),
+                    mhz(max.value),
+                    max.value as f64 / min.value as f64
                 ),
-                _ => ("pinned at the lowest frequency, whatever the load".to_owned(), 10_000),
+                _ => "pinned at the lowest frequency, whatever the load".to_owned(),
             };
-            add(
-                Severity::Costly,
-                ms,
-                with_driver("governor powersave"),
-                meaning,
-                Some(&to_schedutil(p)),
-            );
+            (Severity::Costly, 10_000, title, meaning, Some(to_schedutil(p)))
         }
         "userspace" => {
             let now =
                 p.current.as_ref().map_or("an unknown frequency".to_owned(), |f| mhz(f.value));
-            add(
-                Severity::Notable,
-                1000,
-                with_driver("governor userspace"),
-                format!("stays at {now} until some program writes another"),
-                Some(&to_schedutil(p)),
-            );
+            let meaning = format!("stays at {now} until some program writes another");
+            (Severity::Notable, 1000, title, meaning, Some(to_schedutil(p)))
         }
-        name @ ("ondemand" | "conservative") => {
-            let sampling = p.sampling_rate_us.as_ref().map(|f| f.value);
-            let every = sampling.map_or("at an unknown interval".to_owned(), |us| {
-                format!("every {}", duration(us))
-            });
-            let meaning = if name == "ondemand" {
-                format!(
-                    "looks at the idle time {every} and jumps to the top when a CPU was busy for most of an interval: a burst waits one to two intervals; util, uclamp and energy-aware scheduling have no say"
-                )
-            } else {
-                format!(
-                    "looks at the idle time {every} and moves by 5 % of the range: from bottom to top takes about 20 intervals; util, uclamp and energy-aware scheduling have no say"
-                )
-            };
-            let steps = if name == "ondemand" { 2 } else { 20 };
-            let ms = (sampling.unwrap_or(10_000) * steps / 1000).min(60_000) as u32;
-            let severity = if ms >= 40 { Severity::Costly } else { Severity::Notable };
-            add(
-                severity,
-                ms,
-                with_driver(&format!("governor {name}")),
-                meaning,
-                Some(&to_schedutil(p)),
-            );
+        "" => {
+            let meaning = "who decides the frequency could not be read".to_owned();
+            (Severity::Unreadable, 20, "governor not known".to_owned(), meaning, None)
         }
-        "" => add(
-            Severity::Unreadable,
-            20,
-            "governor not known".to_owned(),
-            "who decides the frequency could not be read".to_owned(),
-            None,
-        ),
-        other => add(
-            Severity::Notable,
-            20,
-            with_driver(&format!("governor {other}")),
-            format!(
+        _ => {
+            let meaning = format!(
                 "not a governor of the mainline kernel: what it does within {range} is not known here"
-            ),
-            None,
-        ),
+            );
+            (Severity::Notable, 20, title, meaning, None)
+        }
     }
 }
 

@@ -152,6 +152,61 @@ fn real_time(policy: &str, priority: u64, run: u64, period: u64) -> String {
     format!(r#""policy": "{policy}", "priority": {priority}, {}"#, every(run, period))
 }
 
+/// A deadline task that has reserved 4 ms of 20 and wants `run` of `period`, in µs.
+fn reserved(run: u64, period: u64) -> String {
+    let attr = r#""policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000"#;
+    format!("{attr}, {}", every(run, period))
+}
+
+/// Two tasks that hold one lock for most of their work.
+const LOCK: &str = r#"{"tasks": {
+  "a": {"loop": -1, "run": 1500, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 12000}},
+  "b": {"loop": -1, "run": 700, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 9000}}}}"#;
+/// A task whose jobs fork children of three jobs each.
+const FORK: &str = r#"{"tasks": {
+  "parent": {"loop": -1, "run": 4000, "fork": "child", "run": 2000, "timer": {"ref": "unique", "period": 60000}},
+  "child": {"instance": 0, "loop": 3, "run": 5000, "sleep": 4000}}}"#;
+/// A fair task below a real-time one that never sleeps.
+const STARVED: &str = r#"{"tasks": {
+  "fair": {"cpus": [0], "loop": -1, "run": 1000000},
+  "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
+    "run": 1000000}}}"#;
+/// Two groups of different weights on one CPU.
+const WEIGHTS: &str = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
+  "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
+  "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
+/// Groups in a group, beside a task of the root.
+const WEIGHTS_NESTED: &str = r#"{"taskgroups": {"/a": {"weight": 200}, "/a/x": {"weight": 100}, "/a/y": {"weight": 300}}, "tasks": {
+  "x": {"taskgroup": "/a/x", "cpus": [0], "loop": -1, "run": 1000000},
+  "y": {"taskgroup": "/a/y", "cpus": [0], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}},
+  "z": {"cpus": [0], "loop": -1, "run": 500, "sleep": 2000}}}"#;
+/// A group that is clamped up and one that is clamped down.
+const CLAMPS: &str = r#"{"taskgroups": {"/ui": {"uclamp_min": 500}, "/bg": {"uclamp_max": 200}}, "tasks": {
+  "ui": {"taskgroup": "/ui", "loop": -1, "run": 1500, "timer": {"ref": "unique", "period": 16000}},
+  "bg": {"taskgroup": "/bg", "delay": 3000, "loop": -1, "run": 4000, "sleep": 5000}}}"#;
+/// A group whose quota is used up in each period.
+const QUOTA: &str = r#"{"taskgroups": {"/limited": {"quota_us": 30000, "period_us": 100000}}, "tasks": {
+  "busy": {"taskgroup": "/limited", "loop": -1, "run": 1000000},
+  "frame": {"loop": -1, "run": 2000, "timer": {"ref": "unique", "period": 16000}}}}"#;
+/// A group with a quota in one with another.
+const NESTED: &str = r#"{"taskgroups": {
+  "/a": {"quota_us": 30000, "period_us": 100000}, "/a/b": {"quota_us": 12000, "period_us": 30000}},
+ "tasks": {"inner": {"taskgroup": "/a/b", "loop": -1, "run": 1000000}}}"#;
+/// A group with a quota that saves up for its jobs.
+const BURST: &str = r#"{"taskgroups": {"/a": {"quota_us": 10000, "period_us": 50000, "burst_us": 10000}},
+ "tasks": {"a": {"taskgroup": "/a", "loop": -1, "run": 15000,
+  "timer": {"ref": "unique", "period": 120000}}}}"#;
+
+/// A workload of two tasks under SCHED_RR whose jobs take longer than a time slice. The creator, a fair task, gets to create the
+/// second one when the first one sleeps: from the second period on they compete.
+fn round_robin() -> String {
+    let round = |period: u64| {
+        let body = every(250_000, period);
+        format!(r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {body}"#)
+    };
+    tasks(&[("fair", every(2_000, 16_000)), ("one", round(700_000)), ("two", round(600_000))])
+}
+
 fn fixed() -> Vec<Case> {
     let case = |name: &str, settings: &str, ms: u64, workload: String| Case {
         name: name.into(),
@@ -165,60 +220,16 @@ fn fixed() -> Vec<Case> {
     let two = tasks(&[("busy", format!(r#""instance": 2, {}"#, spin(0)))]);
     let on_0 = |body: String| format!(r#""cpus": [0], {body}"#);
     let pinned = tasks(&[("short", on_0(every(1_000, 16_000))), ("long", on_0(spin(0)))]);
-    let lock = r#"{"tasks": {
-  "a": {"loop": -1, "run": 1500, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 12000}},
-  "b": {"loop": -1, "run": 700, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 9000}}}}"#;
-    let fork = r#"{"tasks": {
-  "parent": {"loop": -1, "run": 4000, "fork": "child", "run": 2000, "timer": {"ref": "unique", "period": 60000}},
-  "child": {"instance": 0, "loop": 3, "run": 5000, "sleep": 4000}}}"#;
-    let deadline = tasks(&[
-        ("frame", every(3_000, 16_000)),
-        (
-            "dl",
-            format!(
-                r#""policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, {}"#,
-                every(3_000, 20_000)
-            ),
-        ),
-    ]);
+    let deadline = tasks(&[("frame", every(3_000, 16_000)), ("dl", reserved(3_000, 20_000))]);
     // The task wants 6 ms at once and has reserved 4.
     let overrun = tasks(&[
         ("frame", format!(r#""cpus": [0], {}"#, every(5_000, 17_000))),
-        (
-            "dl",
-            format!(
-                r#""policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, {}"#,
-                every(6_000, 40_000)
-            ),
-        ),
+        ("dl", reserved(6_000, 40_000)),
     ]);
     // As before, but the task may have what others leave.
     let reclaim =
         overrun.replace(r#""dl-period": 20000"#, r#""dl-period": 20000, "dl-reclaim": true"#);
-    let starved = r#"{"tasks": {
-  "fair": {"cpus": [0], "loop": -1, "run": 1000000},
-  "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
-    "run": 1000000}}}"#;
-    let weights = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
-  "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
-  "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
-    let weights_nested = r#"{"taskgroups": {"/a": {"weight": 200}, "/a/x": {"weight": 100}, "/a/y": {"weight": 300}}, "tasks": {
-  "x": {"taskgroup": "/a/x", "cpus": [0], "loop": -1, "run": 1000000},
-  "y": {"taskgroup": "/a/y", "cpus": [0], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}},
-  "z": {"cpus": [0], "loop": -1, "run": 500, "sleep": 2000}}}"#;
-    let clamps = r#"{"taskgroups": {"/ui": {"uclamp_min": 500}, "/bg": {"uclamp_max": 200}}, "tasks": {
-  "ui": {"taskgroup": "/ui", "loop": -1, "run": 1500, "timer": {"ref": "unique", "period": 16000}},
-  "bg": {"taskgroup": "/bg", "delay": 3000, "loop": -1, "run": 4000, "sleep": 5000}}}"#;
     let many = tasks(&[("busy", format!(r#""instance": 8, {}"#, spin(0)))]);
-    let quota = r#"{"taskgroups": {"/limited": {"quota_us": 30000, "period_us": 100000}}, "tasks": {
-  "busy": {"taskgroup": "/limited", "loop": -1, "run": 1000000},
-  "frame": {"loop": -1, "run": 2000, "timer": {"ref": "unique", "period": 16000}}}}"#;
-    let nested = r#"{"taskgroups": {
-  "/a": {"quota_us": 30000, "period_us": 100000}, "/a/b": {"quota_us": 12000, "period_us": 30000}},
- "tasks": {"inner": {"taskgroup": "/a/b", "loop": -1, "run": 1000000}}}"#;
-    let burst = r#"{"taskgroups": {"/a": {"quota_us": 10000, "period_us": 50000, "burst_us": 10000}},
- "tasks": {"a": {"taskgroup": "/a", "loop": -1, "run": 15000,
-  "timer": {"ref": "unique", "period": 120000}}}}"#;
     let beside = tasks(&[
         ("busy", format!(r#""cpus": [1, 3], {}"#, spin(0))),
         ("frame", format!(r#""cpus": [1, 3], {}"#, every(4_000, 40_000))),
@@ -232,14 +243,6 @@ fn fixed() -> Vec<Case> {
         ("frame", format!(r#""cpus": [3], {}"#, every(4_000, 40_000))),
     ]);
     let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
-    // The creator, a fair task, gets to create the second one when the first one sleeps: from the
-    // second period on they compete.
-    let round = |period: u64| {
-        let body = every(250_000, period);
-        format!(r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {body}"#)
-    };
-    let rr =
-        tasks(&[("fair", every(2_000, 16_000)), ("one", round(700_000)), ("two", round(600_000))]);
     let push = tasks(&[
         ("low", real_time("SCHED_FIFO", 5, 20_000, 30_000)),
         ("high", format!(r#""cpus": [0], {}"#, real_time("SCHED_FIFO", 10, 1_000, 7_000))),
@@ -267,31 +270,31 @@ fn fixed() -> Vec<Case> {
         case("m1/deadline", "", 1000, deadline.clone()),
         case("laptop4/two-on-one", "", 1000, pinned),
         case("m1/frames", "", 1000, frames(1_000, 2_000)),
-        case("laptop4/lock", "", 1000, lock.into()),
-        case("laptop4/fork", "", 1000, fork.into()),
-        case("laptop4/starved", "", 3000, starved.into()),
-        case("laptop4/group-weights", "", 1000, weights.into()),
-        case("laptop4/group-nested", "", 1000, weights_nested.into()),
-        case("m1/group-clamps", "", 1000, clamps.into()),
+        case("laptop4/lock", "", 1000, LOCK.into()),
+        case("laptop4/fork", "", 1000, FORK.into()),
+        case("laptop4/starved", "", 3000, STARVED.into()),
+        case("laptop4/group-weights", "", 1000, WEIGHTS.into()),
+        case("laptop4/group-nested", "", 1000, WEIGHTS_NESTED.into()),
+        case("m1/group-clamps", "", 1000, CLAMPS.into()),
         case("pixel6/ramp-cold", "", 1500, ramp(40, 1, 10_000)),
         case("pixel6/heavy", "", 1000, one(every(7_000, 16_667))),
         case("pixel6/frames", "", 1000, pipeline(&[2_000, 4_000, 1_000], 16_667)),
         case("pixel6/deadline", "", 1000, deadline),
-        case("m1/lock", "", 1000, lock.into()),
-        case("m1/fork", "", 1000, fork.into()),
+        case("m1/lock", "", 1000, LOCK.into()),
+        case("m1/fork", "", 1000, FORK.into()),
         case("hikey960/ramp-warm", "", 1200, ramp(40, 800, 10_000)),
         case("hikey960/heavy", "", 1000, one(every(7_000, 16_667))),
         case("hikey960/rt-beside", "", 1000, rt.clone()),
         case("juno/bound", "", 1000, bound),
         case("juno/pipeline", "", 1000, pipeline(&[2_000, 3_000], 16_667)),
         case("laptop4/rt-beside", "", 1000, rt),
-        case("rpi4/round-robin", "", 1500, rr),
+        case("rpi4/round-robin", "", 1500, round_robin()),
         case("rpi4/nice", "", 1000, nice),
         case("rpi4/spinners", "", 1000, many),
-        case("laptop4/quota", "", 1500, quota.into()),
-        case("juno/quota", "", 1500, quota.into()),
-        case("laptop4/nested-quota", "", 1500, nested.into()),
-        case("m1/burst", "+uclamp_min=1024", 1500, burst.into()),
+        case("laptop4/quota", "", 1500, QUOTA.into()),
+        case("juno/quota", "", 1500, QUOTA.into()),
+        case("laptop4/nested-quota", "", 1500, NESTED.into()),
+        case("m1/burst", "+uclamp_min=1024", 1500, BURST.into()),
         case("rpi4/overrun", "+scaling_min_freq=1500000", 1000, overrun),
         case("rpi4/reclaim", "+scaling_min_freq=1500000", 1000, reclaim),
         case("rpi4/rt-push", "", 1000, push),

@@ -30,10 +30,9 @@ fn selects() -> (MenuSelect, MenuSelect, MenuSelect) {
 }
 
 /// A trace with every kind of event, every reason, and what is hard to write.
-fn everything() -> Memory {
-    let (full, empty, other) = selects();
-    let (cpu, task) = (CpuId(1), TaskId(3));
-    let mut events = vec![
+/// Events of the workload and its machine, each form of them.
+fn happenings(cpu: CpuId, task: TaskId) -> Vec<Event> {
+    vec![
         Event::TaskNew {
             task,
             comm: "a \"b\\n\n".into(),
@@ -84,6 +83,12 @@ fn everything() -> Memory {
         Event::Work { cpu, kind: 3 },
         Event::Misfit { cpu, task: Some(task) },
         Event::Misfit { cpu, task: None },
+    ]
+}
+
+/// Events that tell from what a kernel decides.
+fn decisions(cpu: CpuId, task: TaskId) -> Vec<Event> {
+    vec![
         Event::Waking { task, by: CpuId(7) },
         Event::Due { task, ago: Span(890_000) },
         Event::Stolen { cpu, span: Span(1) },
@@ -163,7 +168,14 @@ fn everything() -> Memory {
             next_balance: u64::MAX,
             domains: [(1, 8), (0, 0)],
         },
-    ];
+    ]
+}
+
+/// Lists every kind of event, with every word that one has.
+fn events() -> Vec<Event> {
+    let (full, empty, other) = selects();
+    let (cpu, task) = (CpuId(1), TaskId(3));
+    let mut events = [happenings(cpu, task), decisions(cpu, task)].concat();
     events.extend(IdleType::ALL.iter().map(|idle| Event::BalanceLook {
         cpu,
         level: 2,
@@ -219,7 +231,11 @@ fn everything() -> Memory {
         deadline(false),
     ];
     events.extend(policies.map(|policy| Event::Policy { task, policy }));
+    events
+}
 
+fn everything() -> Memory {
+    let (cpu, ms) = (CpuId(1), Span::from_ms);
     let mut header = crate::header::tests::header();
     header.machine.settings.0.insert("rate_limit_us".into(), Value::Int(-1));
     header.machine.settings.0.insert("governor".into(), Value::Name("a b\n".into()));
@@ -243,7 +259,7 @@ fn everything() -> Memory {
 
     let mut memory = Memory::new();
     TraceSink::header(&mut memory, &header);
-    for (i, event) in events.iter().enumerate() {
+    for (i, event) in events().iter().enumerate() {
         memory.event(Instant(1 << (i / 2).min(40)), event);
     }
     TraceSink::end(&mut memory, Instant(1 << 41));
