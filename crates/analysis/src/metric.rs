@@ -5,7 +5,7 @@ use crate::jobs::{Jobs, Percentiles};
 use crate::latency::group_name;
 use crate::named::{FIGURES, Figure, Owner, Tasks, Value, less_is_better, tasks_called};
 use crate::result::{EndedBy, Quota, RunResult};
-use risetime_model::{InputError, Workload, nearest};
+use risetime_model::{Code, InputError, Workload, nearest};
 
 /// Unit that a figure counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,8 @@ impl Metric {
     }
 
     fn unknown(&self, known: &[String]) -> InputError {
-        let e = InputError::new("--metric", format!("there is no figure `{}`", self.name));
+        let e = InputError::new("--metric", format!("there is no figure `{}`", self.name))
+            .code(Code::UnknownName);
         let all = format!("known: {}", known.join(", "));
         let (whose, what) = self.name.rsplit_once('.').unwrap_or(("", &self.name));
         if what.starts_with("throttled") || what == "replenished" {

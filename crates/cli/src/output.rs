@@ -56,12 +56,7 @@ impl From<InputError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(e: RunError) -> Failure {
-        let code = match e {
-            RunError::Input(_) => 2,
-            RunError::Unavailable(_) => 3,
-            RunError::Failed(_) => 1,
-        };
-        Failure { message: e.to_string(), code }
+        Failure { message: e.to_string(), code: e.code().exit() }
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! {"risetime":"measure","schema":1,"experiment":{…},"figures":["frame.missed"]}                   a line to a worker
 //! {"risetime":"measured","schema":1,"figures":[{"name":"frame.missed","value":0,"unit":"","at_least":false}]}
-//! {"risetime":"fault","schema":1,"kind":"input","place":"…","what":"…","hint":null}                 a line from it
+//! {"risetime":"fault","schema":1,"code":"invalid","place":"…","what":"…","hint":null}                 a line from it
 //! ```
 //!
 //! `value` is null where the run has no such value. A worker answers each line with a line, in their order, and ends with its
@@ -17,7 +17,7 @@ use risetime_analysis::metric::{Metric, Unit};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::settings::SKIP_MS;
-use risetime_model::{Experiment, InputError, Policy};
+use risetime_model::{Code, Experiment, InputError, Policy};
 use risetime_trace::{Backend, BackendKind, RunError};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Write};
@@ -193,14 +193,14 @@ pub fn answer(backend: &dyn Backend, line: &str, place: &str) -> String {
             json!({ "risetime": "measured", "schema": SCHEMA, "figures": figures }).to_string()
         }
         Err(fault) => {
-            let (kind, place, what, hint) = match fault {
-                RunError::Input(InputError { place, what, hint }) => ("input", place, what, hint),
-                RunError::Unavailable(what) => ("unavailable", String::new(), what, None),
-                RunError::Failed(what) => ("failed", String::new(), what, None),
+            let code = fault.code();
+            let (place, what, hint) = match fault {
+                RunError::Input(InputError { place, what, hint, .. }) => (place, what, hint),
+                RunError::Unavailable(what) | RunError::Failed(what) => (String::new(), what, None),
             };
             json!({
                 "risetime": "fault", "schema": SCHEMA,
-                "kind": kind, "place": place, "what": what, "hint": hint,
+                "code": code.as_str(), "place": place, "what": what, "hint": hint,
             })
             .to_string()
         }
@@ -263,13 +263,16 @@ fn read_answer(line: &str) -> Result<Vec<Figure>, RunError> {
     let answer = parse(line, PLACE, &["measured", "fault"])?;
     let text = |key: &str| answer[key].as_str().unwrap_or_default().to_string();
     if answer["risetime"] == "fault" {
-        return Err(match &*text("kind") {
-            "input" => {
+        let said = text("code");
+        let code = Code::ALL.into_iter().find(|code| code.as_str() == said);
+        return Err(match code.unwrap_or(Code::Failed) {
+            Code::Unavailable => RunError::Unavailable(text("what")),
+            Code::Failed => RunError::Failed(text("what")),
+            code => {
                 let hint = answer["hint"].as_str().map(str::to_string);
-                RunError::Input(InputError { place: text("place"), what: text("what"), hint })
+                let fault = InputError::new(text("place"), text("what")).code(code);
+                RunError::Input(InputError { hint, ..fault })
             }
-            "unavailable" => RunError::Unavailable(text("what")),
-            _ => RunError::Failed(text("what")),
         });
     }
     let wrong = || InputError::new(PLACE, "figures: wanted a list of values with their units");
@@ -331,6 +334,7 @@ mod tests {
         let here = figures_of(&Simulator, &e, &[Metric::new("rampap.debt")]).unwrap_err();
         assert_eq!(of(&unknown), here);
         assert!(matches!(here, RunError::Input(InputError { hint: Some(_), .. })), "{here:?}");
+        assert_eq!((of(&unknown).code(), of("{}").code()), (Code::UnknownName, Code::Invalid));
         let newer = unknown.replacen("\"schema\":1", "\"schema\":2", 1);
         // Nobody asked for these: they would run, as something else.
         for (from, to, what) in [

@@ -1,7 +1,7 @@
 //! Getting at what a person wrote: bounded reading, places in a text, and names that were
 //! almost right.
 
-use crate::InputError;
+use crate::{Code, InputError};
 use std::io::Read;
 use std::path::Path;
 
@@ -13,21 +13,24 @@ use std::path::Path;
 pub fn read_file(path: &str, limit: usize) -> Result<String, InputError> {
     let shown = printable(path);
     if Path::new(path).is_dir() {
-        return Err(InputError::new(shown, "is a directory, wanted a file"));
+        return Err(InputError::new(shown, "is a directory, wanted a file").code(Code::Unreadable));
     }
+    let unreadable = |what: String| InputError::new(&shown, what).code(Code::Unreadable);
     let file = std::fs::File::open(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => InputError::new(&shown, "no such file"),
-        _ => InputError::new(&shown, format!("cannot be opened: {}", system_words(&e))),
+        std::io::ErrorKind::NotFound => {
+            InputError::new(&shown, "no such file").code(Code::NotFound)
+        }
+        _ => unreadable(format!("cannot be opened: {}", system_words(&e))),
     })?;
     let mut bytes = Vec::new();
     file.take(limit as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|e| InputError::new(&shown, format!("cannot be read: {}", system_words(&e))))?;
+        .map_err(|e| unreadable(format!("cannot be read: {}", system_words(&e))))?;
     check_size(bytes.len(), limit, &shown)?;
     String::from_utf8(bytes).map_err(|e| {
         let good = e.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&e.as_bytes()[..good]).into_owned();
-        InputError::new(place(&shown, &text, good), "not UTF-8 text")
+        InputError::new(place(&shown, &text, good), "not UTF-8 text").code(Code::Syntax)
     })
 }
 
@@ -35,7 +38,9 @@ pub fn read_file(path: &str, limit: usize) -> Result<String, InputError> {
 pub(crate) fn check_size(len: usize, limit: usize, shown: &str) -> Result<(), InputError> {
     if len > limit {
         let mib = limit >> 20;
-        return Err(InputError::new(shown, format!("too big: more than {mib} MiB")));
+        return Err(
+            InputError::new(shown, format!("too big: more than {mib} MiB")).code(Code::TooBig)
+        );
     }
     Ok(())
 }
@@ -61,7 +66,7 @@ pub(crate) fn unknown_name(kind: &str, arg: &str, known: &[&str]) -> InputError 
         kind => format!("`risetime list {kind}s` has all"),
     };
     let what = format!("no built-in {kind} and no file of this name");
-    InputError::new(shown, what).hint(meant(arg, known, &all))
+    InputError::new(shown, what).hint(meant(arg, known, &all)).code(Code::UnknownName)
 }
 
 /// The hint where a name is none of `known`: first what was likely meant, then where all are.

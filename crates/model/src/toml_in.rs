@@ -4,9 +4,9 @@
 //! Hand-written over the parser's spanned tree rather than derived: a derived reader says
 //! "invalid type" where a person needs "domain 2: opp 3: `freq_khz` is 0".
 
-use crate::InputError;
 use crate::input::{lower_first, meant, one_line, place, printable};
 use crate::study::Decimal;
+use crate::{Code, InputError};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
@@ -34,7 +34,7 @@ impl<'a> Doc<'a> {
             if let Some(key) = text.get(span.clone()).filter(|_| what == "duplicate key") {
                 what = format!("`{}` is there twice", one_line(key));
             }
-            InputError::new(place(file, text, span.start), printable(&what))
+            InputError::new(place(file, text, span.start), printable(&what)).code(Code::Syntax)
         })?;
         Ok(Doc { file, text, root })
     }
@@ -56,7 +56,7 @@ impl<'d> Table<'d> {
             }
             let what = format!("unknown field `{}`", one_line(name));
             let hint = meant(name, known, &format!("known: {}", known.join(", ")));
-            return Err(self.error_at(key.span().start, what).hint(hint));
+            return Err(self.error_at(key.span().start, what).hint(hint).code(Code::UnknownName));
         }
         Ok(())
     }

@@ -185,22 +185,6 @@ fn prepared(
     finish(simulation, experiment, other.without.note())
 }
 
-/// An error about a task, where its file has it.
-fn located(e: RunError, workload: &Workload) -> RunError {
-    let of = |says: &dyn Fn(&str) -> bool| workload.places.iter().find(|(comm, _)| says(comm));
-    match e {
-        RunError::Input(e) => match of(&|comm| e.place == format!("task `{comm}`")) {
-            Some((_, at)) => InputError { place: format!("{at}: {}", e.place), ..e }.into(),
-            None => e.into(),
-        },
-        RunError::Failed(what) => match of(&|comm| what.starts_with(&format!("task {comm}: "))) {
-            Some((_, at)) => RunError::Failed(format!("{at}: {what}")),
-            None => RunError::Failed(what),
-        },
-        other => other,
-    }
-}
-
 /// Runs to the end of the experiment.
 fn finish(
     mut simulation: Simulation<'_>,
@@ -208,7 +192,7 @@ fn finish(
     note: Option<String>,
 ) -> Result<Outcome, RunError> {
     let ran = simulation.run(Instant(experiment.duration.0));
-    let end = ran.map_err(|e| located(e, &experiment.workload))?;
+    let end = ran.map_err(|stopped| stopped.located(&experiment.workload))?;
     for cpu in (0..experiment.platform.nr_cpus() as u32).map(CpuId) {
         simulation.k.rq(cpu).tell_progress();
     }

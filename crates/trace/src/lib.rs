@@ -72,6 +72,17 @@ impl std::fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
+impl RunError {
+    /// Returns the kind of the fault, from which the exit status of a command follows.
+    pub fn code(&self) -> risetime_model::Code {
+        match self {
+            RunError::Input(e) => e.code,
+            RunError::Unavailable(_) => risetime_model::Code::Unavailable,
+            RunError::Failed(_) => risetime_model::Code::Failed,
+        }
+    }
+}
+
 impl From<risetime_model::InputError> for RunError {
     fn from(e: risetime_model::InputError) -> RunError {
         RunError::Input(e)

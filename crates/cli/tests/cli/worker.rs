@@ -1,6 +1,6 @@
 //! Experiments sent as documents to another process, and their figures back.
 
-use crate::prints;
+use crate::{prints, repository};
 use risetime_analysis::metric::Metric;
 use risetime_lab::executor::{Executor, Threads, Workers};
 use risetime_lab::{Grid, Request, measure_from, measure_on};
@@ -77,4 +77,13 @@ fn what_is_printed_as_a_document_is_what_would_run() {
     }
     assert_eq!(read[0].policy.kernel.to_string(), "6.6");
     assert_ne!(read[0].hash(), read[1].hash());
+}
+
+#[test]
+fn each_code_of_a_fault_is_in_the_documents_table_with_its_status() {
+    let page = std::fs::read_to_string(repository().join("docs/documents.md")).expect("the page");
+    for code in risetime_model::Code::ALL {
+        let row = format!("| `{}` | {} |", code.as_str(), code.exit());
+        assert!(page.contains(&row), "{row}");
+    }
 }

@@ -11,7 +11,7 @@ mod values;
 
 pub use values::{MAX_POINTS, axis, named};
 
-use self::values::place;
+use self::values::{argument, place};
 use crate::Request;
 use crate::executor::Threads;
 use crate::measure::{Grid, measure_each};
@@ -22,7 +22,7 @@ use risetime_model::platform::HZ;
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
 use risetime_model::workload::Change;
-use risetime_model::{Experiment, InputError, Platform, Workload};
+use risetime_model::{Experiment, InputError, Platform, Subject, Workload};
 use risetime_sim::NOISE;
 use risetime_trace::{Backend, RunError};
 
@@ -85,7 +85,7 @@ fn to_blame(request: &Request, point: &[(&str, &str)]) -> Option<InputError> {
 
 /// An error at a point, which is named.
 fn told(point: &[(&str, &str)], e: InputError) -> InputError {
-    if e.place.starts_with("--vary ") {
+    if e.subject == Some(Subject::Argument) {
         return e;
     }
     let at: Vec<String> = point.iter().map(|(name, v)| place(&format!("{name}={v}"))).collect();
@@ -127,12 +127,10 @@ fn grid(axes: &[Axis]) -> Result<Vec<Vec<String>>, InputError> {
 fn apply(request: &mut Request, point: &[(&str, &str)]) -> Result<(), InputError> {
     for (i, (name, _)) in point.iter().enumerate() {
         if point[..i].iter().any(|(other, _)| other == name) {
-            return Err(InputError::new(place(name), "is there twice"));
+            return Err(argument(name, "is there twice"));
         }
         if request.set.iter().any(|(set, _)| set == name) {
-            return Err(
-                InputError::new(place(name), "is set as well").hint("leave one of them out")
-            );
+            return Err(argument(name, "is set as well").hint("leave one of them out"));
         }
     }
     // A kernel is that of the policy, whichever is named first.
@@ -141,9 +139,8 @@ fn apply(request: &mut Request, point: &[(&str, &str)]) -> Result<(), InputError
 }
 
 fn put(request: &mut Request, name: &str, value: &str) -> Result<(), InputError> {
-    let wrong = |wanted: &str| {
-        Err(InputError::new(place(&format!("{name}={value}")), format!("wanted {wanted}")))
-    };
+    let wrong =
+        |wanted: &str| Err(argument(&format!("{name}={value}"), format!("wanted {wanted}")));
     match name {
         "policy" => request.policies = vec![value.into()],
         "platform" => request.platform = value.into(),
@@ -171,7 +168,10 @@ fn put(request: &mut Request, name: &str, value: &str) -> Result<(), InputError>
         _ if name.contains('.') && !is_setting(name) => {
             request.changes.push(Change { key: name.into(), value: value.into() });
         }
-        _ => request.set.push(parse_setting(&format!("{name}={value}"), "--vary")?),
+        _ => {
+            let set = parse_setting(&format!("{name}={value}"), "--vary");
+            request.set.push(set.map_err(|e| e.about(Subject::Argument))?);
+        }
     }
     Ok(())
 }
@@ -181,8 +181,9 @@ fn under(policy: &str, kernel: &str) -> Result<String, InputError> {
     let (preset, changes) = policy.split_once('+').map_or((policy, None), |(p, c)| (p, Some(c)));
     if preset != DEFAULT_POLICY && !preset.starts_with("linux-") {
         let what = format!("`{preset}` says which kernel it is");
-        return Err(InputError::new(place(&format!("kernel={kernel}")), what)
-            .hint("vary `policy` in place of `kernel`"));
+        return Err(
+            argument(&format!("kernel={kernel}"), what).hint("vary `policy` in place of `kernel`")
+        );
     }
     let release = kernel.strip_prefix("linux-").unwrap_or(kernel);
     let changes = changes.map(|c| format!("+{c}")).unwrap_or_default();

@@ -9,7 +9,7 @@
 //! Steps are counted in whole numbers of the smallest decimal, so that none drifts.
 
 use risetime_analysis::sweep::Axis;
-use risetime_model::InputError;
+use risetime_model::{InputError, Subject};
 
 /// Points of a grid, at most.
 pub const MAX_POINTS: usize = 10_000;
@@ -18,7 +18,7 @@ pub const MAX_POINTS: usize = 10_000;
 ///
 /// Errors: no such form, a value twice, more values than a grid may have points.
 pub fn axis(text: &str) -> Result<Axis, InputError> {
-    let bad = |what: String| InputError::new(place(text), what);
+    let bad = |what: String| argument(text, what);
     let (name, values) = named(text)?;
     let mut all: Vec<String> = Vec::new();
     for part in parts(values) {
@@ -53,8 +53,13 @@ fn unit(name: &str) -> &'static str {
 pub fn named(text: &str) -> Result<(&str, &str), InputError> {
     match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-        _ => Err(InputError::new(place(text), "wanted NAME=VALUES").hint(FORMS)),
+        _ => Err(argument(text, "wanted NAME=VALUES").hint(FORMS)),
     }
+}
+
+/// An error about `text`, an argument of `--vary`.
+pub(super) fn argument(text: &str, what: impl Into<String>) -> InputError {
+    InputError::new(place(text), what).about(Subject::Argument)
 }
 
 /// The place of an error about `--vary TEXT`.

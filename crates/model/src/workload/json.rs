@@ -4,8 +4,8 @@
 //! brackets need care of their own here.
 
 use super::omitted::Filled;
-use crate::InputError;
 use crate::input::{line_column, lower_first, meant, one_line};
+use crate::{Code, InputError};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::ParseErrorKind;
@@ -65,8 +65,9 @@ impl<'a> Reader<'a> {
         match parse_to_ast(&self.filled.text, &CollectOptions::default(), &options) {
             Ok(parsed) => parsed.value.ok_or_else(|| {
                 InputError::new(self.file, "is empty, wanted a JSON object with `tasks`")
+                    .code(Code::Syntax)
             }),
-            Err(e) => Err(self.error(&e.range(), syntax(e.kind()))),
+            Err(e) => Err(self.error(&e.range(), syntax(e.kind())).code(Code::Syntax)),
         }
     }
 
@@ -185,7 +186,9 @@ impl<'a> Reader<'a> {
         known: &[&str],
     ) -> InputError {
         let hint = meant(key, known, &format!("known: {}", known.join(", ")));
-        self.error(&prop.name, format!("{what}unknown key `{}`", one_line(key))).hint(hint)
+        self.error(&prop.name, format!("{what}unknown key `{}`", one_line(key)))
+            .hint(hint)
+            .code(Code::UnknownName)
     }
 }
 

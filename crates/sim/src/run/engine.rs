@@ -15,6 +15,7 @@ use crate::state::machine::{Role, Todo};
 use crate::time::queue::{Changed, Ev};
 use crate::user::User;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_model::{InputError, Subject, Workload};
 use risetime_trace::RunError;
 
 /// A simulation.
@@ -27,9 +28,52 @@ pub(crate) struct Simulation<'a> {
     pub(crate) without: Without,
 }
 
+/// Reason for which a run cannot go on.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// A request that is refused.
+    Refused(InputError),
+    /// A task does what cannot go on.
+    Task { comm: String, what: String },
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stopped::Refused(e) => e.fmt(f),
+            Stopped::Task { comm, what } => write!(f, "task {comm}: {what}"),
+        }
+    }
+}
+
+impl Stopped {
+    /// The error, with the place in the workload's file where its task stands.
+    pub(crate) fn located(self, workload: &Workload) -> RunError {
+        match self {
+            Stopped::Refused(e) => located(e, workload).into(),
+            Stopped::Task { ref comm, .. } => {
+                let at = workload.places.get(comm).map(|at| format!("{at}: "));
+                RunError::Failed(format!("{}{self}", at.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+/// The error with the place in the workload's file where its task stands, if it is about one.
+pub(crate) fn located(e: InputError, workload: &Workload) -> InputError {
+    let at = match &e.subject {
+        Some(Subject::Task(comm)) => workload.places.get(comm),
+        _ => None,
+    };
+    match at {
+        Some(at) => InputError { place: format!("{at}: {}", e.place), subject: None, ..e },
+        None => e,
+    }
+}
+
 impl Simulation<'_> {
     /// Runs until `end`, also where every task has exited before.
-    pub(crate) fn run(&mut self, end: Instant) -> Result<Instant, RunError> {
+    pub(crate) fn run(&mut self, end: Instant) -> Result<Instant, Stopped> {
         self.start();
         while self.step(end)? {}
         self.k.m.now = end;
@@ -47,7 +91,7 @@ impl Simulation<'_> {
     }
 
     /// Handles one event with all that follows at once; false if there is none until `end`.
-    pub(crate) fn step(&mut self, end: Instant) -> Result<bool, RunError> {
+    pub(crate) fn step(&mut self, end: Instant) -> Result<bool, Stopped> {
         let Some((at, ev)) = self.k.q.pop_until(end) else { return Ok(false) };
         self.k.m.now = at;
         self.dispatch(ev);
@@ -62,18 +106,22 @@ impl Simulation<'_> {
         Ok(true)
     }
 
-    /// The error for which the run cannot go on.
+    /// The reason for which the run cannot go on.
     #[cold]
-    fn failure(&mut self) -> RunError {
-        if let Some(failure) = self.user.together.failed.take() {
-            return RunError::Failed(failure);
+    fn failure(&mut self) -> Stopped {
+        let of = |k: &Kernel<'_>, task: TaskId, what: String| Stopped::Task {
+            comm: k.m.task(task).comm.to_string(),
+            what,
+        };
+        if let Some((task, what)) = self.user.together.failed.take() {
+            return of(&self.k, task, what);
         }
         if let Some(refused) = self.k.refused.take() {
-            return refused.into();
+            return Stopped::Refused(refused);
         }
-        let comm = self.user.stuck.map_or("", |task| &self.k.m.task(task).comm);
         let at = self.k.m.now.as_ms();
-        RunError::Failed(format!("task {comm}: its loops take no time (at {at} ms)"))
+        let endless = self.user.stuck.unwrap_or(TaskId(0));
+        of(&self.k, endless, format!("its loops take no time (at {at} ms)"))
     }
 
     pub(crate) fn dispatch(&mut self, ev: Ev) {

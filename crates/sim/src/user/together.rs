@@ -50,7 +50,7 @@ pub(crate) struct Together {
     begun: Vec<Begun>,
     mutexes: Vec<String>,
     /// Failure that ended the run before its time.
-    pub(crate) failed: Option<String>,
+    pub(crate) failed: Option<(TaskId, String)>,
 }
 
 /// Progress of a forked task before its program.
@@ -120,12 +120,12 @@ impl User {
                 false
             }
             Did::NotHeld(mutex) => {
-                let comm = &current.m().task(current.task).comm;
                 let mutex = self.together.mutexes.get(mutex as usize).map_or("?", |m| m.as_str());
-                self.together.failed = Some(format!(
-                    "task {comm}: it unlocks mutex \"{mutex}\", which it does not hold (at {} ms)",
+                let what = format!(
+                    "it unlocks mutex \"{mutex}\", which it does not hold (at {} ms)",
                     current.m().now.as_ms()
-                ));
+                );
+                self.together.failed = Some((current.task, what));
                 false
             }
             Did::Done if current.is_held_up() => {
@@ -171,25 +171,25 @@ impl User {
         let Some(program) = self.program(parent) else { return };
         let (specs, spec) = (program.spec_arc().0, self.together.started + index as usize);
         if self.together.started + self.together.begun.len() >= MAX_TASKS {
-            self.together.failed = Some(format!(
-                "task {}: it forks `{}`, and {MAX_TASKS} tasks are there already (at {} ms)",
-                current.m().task(parent).comm,
+            let what = format!(
+                "it forks `{}`, and {MAX_TASKS} tasks are there already (at {} ms)",
                 specs[spec].comm,
                 current.m().now.as_ms()
-            ));
+            );
+            self.together.failed = Some((parent, what));
             return;
         }
         let count = &mut self.together.forks[index as usize];
         let nth = *count;
         *count += 1;
         if nth >= MAX_FORKS {
-            self.together.failed = Some(format!(
-                "task {}: it forks `{}` for the {}th time, rt-app's limit is {MAX_FORKS} (at {} ms)",
-                current.m().task(parent).comm,
+            let what = format!(
+                "it forks `{}` for the {}th time, rt-app's limit is {MAX_FORKS} (at {} ms)",
                 specs[spec].comm,
                 nth + 1,
                 current.m().now.as_ms()
-            ));
+            );
+            self.together.failed = Some((parent, what));
             return;
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);

@@ -434,7 +434,7 @@ impl Machine {
             policy.name(),
             self.groups.path(server)
         );
-        Err(InputError::new(format!("task `{}`", self.task(task).comm), what))
+        Err(InputError::of_task(&self.task(task).comm, what))
     }
 }
 

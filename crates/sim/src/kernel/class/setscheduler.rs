@@ -377,8 +377,8 @@ impl Rq<'_, '_> {
             let percent = |bw: u64| bw * 100 / (1 << 20);
             let us = |s: Span| s.0 / 1000;
             let room = ((limit * capacity) >> 10).saturating_sub(total - had);
-            return Err(InputError::new(
-                format!("task `{}`", t.comm),
+            return Err(InputError::of_task(
+                &t.comm,
                 format!(
                     "SCHED_DEADLINE with {} of {} µs is refused: that is {} % of a CPU of capacity \
                      1024, and {} % of one is left to reserve",
@@ -397,7 +397,7 @@ impl Rq<'_, '_> {
                 period.0 / 1000,
                 self.m().rules.placement.about().0
             );
-            return Err(InputError::new(format!("task `{}`", t.comm), what));
+            return Err(InputError::of_task(&t.comm, what));
         };
         self.t(task).sched.dl_home = Some(home);
         if limited {

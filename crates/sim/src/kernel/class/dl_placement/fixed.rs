@@ -55,7 +55,7 @@ impl Rq<'_, '_> {
                 us(period),
                 m.rules.placement.about().0
             );
-            let why = InputError::new(format!("task `{}`", m.task(task).comm), what);
+            let why = InputError::of_task(&m.task(task).comm, what);
             self.refuse(why.hint(
                 "the fair class's server counts, too: fair_server_runtime_ns=0 takes it out",
             ));
