@@ -676,6 +676,6 @@ const DRAWN: usize = 64;
 
 /// The length of the start that is left out.
 fn skipped(header: &Header) -> Span {
-    let ms = header.machine.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
+    let ms = header.machine.settings.get(&SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
     Span(ms.unwrap_or(0).saturating_mul(1_000_000))
 }

@@ -73,9 +73,7 @@ pub const WEAK: &[Weak] = &[
     ),
     weak(
         |e| {
-            e.platform.topology.smt()
-                && tasks(e).count() > 1
-                && !e.policy.set.contains_key(SMT_SPEED)
+            e.platform.topology.smt() && tasks(e).count() > 1 && e.policy.said(&SMT_SPEED).is_none()
         },
         &[Speed, Activations, Responses, Energy],
         [

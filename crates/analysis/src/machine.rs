@@ -22,7 +22,7 @@ use crate::result::{CpuResult, NO_STATE};
 use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::{Domain as PlatformDomain, MAX_THREADS, SMT_SPEED, thread_speed};
-use risetime_model::settings::Settings;
+use risetime_model::settings::{Int, Key, Settings, keys};
 use risetime_trace::{CpuUse, Limit, Signal, Why};
 use std::collections::HashMap;
 
@@ -175,7 +175,7 @@ impl Machine {
         let fold = platform.cpus().count() > TOLD_APART;
         let kind = kinds(platform);
         let work = Work::of_settings(settings);
-        let boosts = settings.int("cpufreq_boost") == Some(1);
+        let boosts = settings.get(&keys::CPUFREQ_BOOST) == Some(1);
         let highest = |d: &PlatformDomain| {
             speed(d, if boosts { d.freq_boost() } else { d.freq_max() }).max(d.capacity.0 * UNIT)
         };
@@ -627,10 +627,11 @@ fn of_full(speed: u64, full: u64) -> u64 {
 
 impl Work {
     fn of_settings(settings: &Settings) -> Work {
-        let of = |name, unset: u64| settings.int(name).map_or(unset, |v| v.clamp(0, 1024) as u64);
-        let smt = of(SMT_SPEED, 1024);
+        let of =
+            |of: &Key<Int>, unset: u64| settings.get(of).map_or(unset, |v| v.clamp(0, 1024) as u64);
+        let smt = of(&SMT_SPEED, 1024);
         let beside = std::array::from_fn(|threads| thread_speed(smt, threads));
-        Work { memory_bound: of("memory_bound", 0), beside }
+        Work { memory_bound: of(&keys::MEMORY_BOUND, 0), beside }
     }
 
     /// The speed of work that is bound by memory, as in the simulator. Rounding: down.

@@ -9,6 +9,7 @@ use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
 use risetime_report::{csv, json, picture, text};
 use risetime_sim::Simulator;
+use risetime_sim::settings::START_UTIL;
 use std::process::ExitCode;
 
 pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
@@ -104,7 +105,7 @@ fn grid(args: &Compare, group: &[Experiment], asked: &Asked) -> Result<Grid, Fai
     let first = e.workload.tasks.get(e.workload.first_created()).map_or("", |task| &task.comm);
     let has_burst = matches!(Subject::of(e, Some(first)), Subject::Burst(_));
     let is_it = matches!(asked, Asked::Subject(Subject::Burst(name)) if name == first);
-    let own = group.iter().find(|e| e.settings.int("start_util").is_some());
+    let own = group.iter().find(|e| e.settings.is_set(&START_UTIL));
     let start_utils = match &args.start_utils {
         Some(StartUtils(utils)) if !utils.is_empty() && !has_burst => {
             let what = format!(

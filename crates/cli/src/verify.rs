@@ -12,6 +12,7 @@ use risetime_lab::{
 };
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_report::{json, picture, text};
+use risetime_sim::settings::{GOVERNOR, SCHEDUTIL};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::{Cache, Kernel};
@@ -185,7 +186,7 @@ fn own_case(args: &Verify, workload: &str, platform: &str) -> Result<Case, Failu
         .policy
         .set
         .iter()
-        .filter(|(name, v)| !(*name == "governor" && v.to_string() == "schedutil"));
+        .filter(|(name, v)| !(*name == GOVERNOR.name && v.to_string() == SCHEDUTIL));
     Ok(Case {
         name: e.workload.name.clone(),
         platform: platform.into(),

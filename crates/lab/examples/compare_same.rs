@@ -62,8 +62,8 @@ fn spelt_out(workload: &str, platform: &str, cell: usize) -> Vec<String> {
     let own = of("linux-7.2").expect("built in").remove(0).settings;
     // A noise profile draws what somebody who says it says once.
     let quiet = of("linux-7.2+noise=off").expect("built in").remove(0).settings;
-    let all: Vec<String> = (own.0.iter())
-        .filter(|(key, value)| quiet.0.get(*key) == Some(value))
+    let all: Vec<String> = (own.iter())
+        .filter(|(key, value)| quiet.by_name(key) == Some(value))
         .map(|(key, value)| format!("linux-7.2+{key}={value}"))
         .filter(|said| of(said).is_some_and(|e| e[0].settings == own))
         .collect();

@@ -248,7 +248,7 @@ struct Seen(BTreeMap<TaskId, Task>);
 impl TraceSink for Seen {
     fn header(&mut self, header: &Header) {
         let settings: Vec<String> =
-            header.machine.settings.0.iter().map(|(name, v)| format!("{name}={v}")).collect();
+            header.machine.settings.iter().map(|(name, v)| format!("{name}={v}")).collect();
         println!("Linux {}: {}", header.run.kernel_release, settings.join(" "));
     }
 

@@ -9,6 +9,7 @@
 
 use risetime_model::settings::Value;
 use risetime_model::{InputError, Policy, library};
+use risetime_sim::settings::{GOVERNOR, PLACEMENT};
 
 /// A preset taken apart.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ pub fn ablation(preset: &str, set: &[(String, Value)]) -> Result<Ablation, Input
 }
 
 /// Settings that say who decides, not what a patch changes.
-const NO_SWITCH: [&str; 2] = ["governor", "placement"];
+const NO_SWITCH: [&str; 2] = [GOVERNOR.0.name, PLACEMENT.0.name];
 
 /// The name of the built-in policy of the same kernel and settings, if there is one.
 fn name_of(policy: &Policy) -> Option<String> {

@@ -27,6 +27,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Simulator;
+use risetime_sim::settings::GOVERNOR;
 use risetime_trace::{Backend, RunError};
 
 /// Number of options at most that are run from all phases.
@@ -170,7 +171,7 @@ fn experiment(
             Step::Workload(change) => request.changes.push(change.change()),
             Step::Setting { name, value, .. } => {
                 // The governor that was named is the one that is there; what else was said stays.
-                if name == "governor" {
+                if *name == GOVERNOR.name {
                     request.unset(name);
                 }
                 request.set.push((name.clone(), value.clone()));
@@ -466,7 +467,9 @@ mod tests {
             let best = advice.tried.first().expect("the highest frequency is faster");
             assert!(best.metric.median < 0.0, "{policy}");
             let homes = advice.tried.iter().flat_map(|t| &t.steps).filter_map(|step| match step {
-                Step::Setting { name, home, .. } if name != "governor" => Some(home.to_string()),
+                Step::Setting { name, home, .. } if *name != GOVERNOR.name => {
+                    Some(home.to_string())
+                }
                 _ => None,
             });
             let governor = advice.base.policy.split('=').nth(1).unwrap_or("ondemand");

@@ -22,7 +22,9 @@ use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::needs::{Needs, What};
 use risetime_model::settings::Value;
+use risetime_model::settings::keys::governor::PERFORMANCE;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
+use risetime_sim::settings::GOVERNOR;
 use risetime_sim::{NOISE, Simulator, bounds};
 use risetime_trace::{Backend, RunError};
 use std::sync::Arc;
@@ -130,11 +132,11 @@ pub fn instead(
         };
     let fast = |asked: &Asked| {
         let mut set = asked.set.clone();
-        set.retain(|(key, _)| key != "governor");
-        set.push(("governor".into(), Value::Name("performance".into())));
+        set.retain(|(key, _)| key != GOVERNOR.name);
+        set.push((GOVERNOR.name.into(), PERFORMANCE.into()));
         Asked { set, ..asked.clone() }
     };
-    let settled = own.set.get("governor") == Some(&Value::Name("performance".into()));
+    let settled = own.said(&GOVERNOR) == Some(&PERFORMANCE.into());
     if !settled {
         attempt("--set governor=performance".into(), fast(asked), &mut found)?;
     }
@@ -245,9 +247,9 @@ fn experiment(
     asked: &Asked,
 ) -> Result<Experiment, InputError> {
     let policy = Policy::from_arg_with(&asked.policy, &asked.set)?;
-    let policy = match policy.set.contains_key(NOISE) {
+    let policy = match policy.said(&NOISE).is_some() {
         true => policy,
-        false => policy.set_for_all(NOISE, Value::Name("machine".into())),
+        false => policy.set_for_all(NOISE.name, Value::Name("machine".into())),
     };
     let settings = risetime_sim::resolve(platform, &policy)?;
     Ok(Experiment {
@@ -362,7 +364,7 @@ fn promise(
     }
     Ok(Promise {
         policy: e.policy.name.split('+').next().unwrap_or_default().to_string(),
-        governor: e.settings.name("governor").unwrap_or_default().to_string(),
+        governor: e.settings.get(&GOVERNOR).unwrap_or_default().to_string(),
         set: asked.set.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         length,
         trials,

@@ -16,7 +16,7 @@ use risetime_analysis::Options;
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_model::settings::SKIP_MS;
+use risetime_model::settings::keys::{HZ, SKIP_MS};
 use risetime_model::{Code, Experiment, InputError, Policy};
 use risetime_trace::{Backend, BackendKind, RunError};
 use serde_json::{Value as Json, json};
@@ -244,14 +244,17 @@ fn check(e: &Experiment, place: &str) -> Result<(), InputError> {
         ));
     }
     // Resolved settings resolve to themselves; these two are the request's own.
-    let mut set = e.settings.0.clone();
-    set.retain(|name, _| name != "hz" && name != SKIP_MS);
+    let mut settings = e.settings.clone();
+    settings.unset(&HZ);
+    settings.unset(&SKIP_MS);
+    let set = settings.into_map();
     let policy = Policy { set, ..e.policy.clone() };
     let again = risetime_sim::resolve(&e.platform, &policy).map_err(|fault| InputError {
         place: format!("{place}: settings: {}", fault.place),
         ..fault
     })?;
-    if let Some(name) = again.0.keys().find(|name| again.0.get(*name) != policy.set.get(*name)) {
+    if let Some((name, _)) = again.iter().find(|(name, value)| policy.set.get(*name) != Some(value))
+    {
         return wrong(format!("settings: `{name}` is missing"));
     }
     check_fit(&e.workload, place, &e.platform)?;

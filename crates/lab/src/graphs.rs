@@ -18,7 +18,9 @@ use risetime_deploy::optimise::{
 };
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
+use risetime_model::settings::keys::governor::PERFORMANCE;
 use risetime_model::{Dags, Experiment, Platform, Policy, Workload};
+use risetime_sim::settings::GOVERNOR;
 use risetime_sim::{NOISE, Simulator};
 use risetime_trace::RunError;
 use std::sync::Arc;
@@ -182,7 +184,7 @@ fn ran(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Ran, RunError> {
     let d = &found.deployment;
-    let mut set = vec![("governor".to_string(), Value::Name("performance".into()))];
+    let mut set = vec![(GOVERNOR.name.to_string(), PERFORMANCE.into())];
     for (domain, opp) in platform.domains.iter().zip(&d.config.opp) {
         let khz = domain.opps[*opp].freq.0 as i64;
         set.push((format!("scaling_max_freq.policy{}", domain.cpus[0].0), Value::Int(khz)));
@@ -191,9 +193,9 @@ fn ran(
         set.push(("class_order".into(), Value::Name("rt-dl".into())));
     }
     let policy = Policy::from_arg_with(policy, &set)?;
-    let policy = match policy.set.contains_key(NOISE) {
+    let policy = match policy.said(&NOISE).is_some() {
         true => policy,
-        false => policy.set_for_all(NOISE, Value::Name("machine".into())),
+        false => policy.set_for_all(NOISE.name, Value::Name("machine".into())),
     };
     let settings = risetime_sim::resolve(platform, &policy)?;
     let length = length(p);

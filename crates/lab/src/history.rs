@@ -17,6 +17,7 @@ use risetime_analysis::history::{Bisected, Build, Figure, History, Release, Side
 use risetime_analysis::metric::Metric;
 use risetime_analysis::{Options, RunResult};
 use risetime_kernel::KernelRev;
+use risetime_model::settings::keys::HZ;
 use risetime_model::{Experiment, InputError};
 use risetime_sim::{Replay, Simulator};
 use risetime_trace::{Backend, RunError};
@@ -121,7 +122,7 @@ pub fn history(
         if let Ok(mut notes) = notes.lock() {
             notes.extend(said.into_iter().map(|note| (i, format!("{}: {note}", k.name))));
         }
-        let hz = real.as_ref().and_then(|runs| runs.first()?.settings.int("hz"));
+        let hz = real.as_ref().and_then(|runs| runs.first()?.settings.get(&HZ));
         let build =
             Build { hz: hz.and_then(|hz| hz.try_into().ok()).or(k.build.hz), ..k.build.clone() };
         let of = |runs: &[RunResult]| taken(runs, task, &told.metrics);
@@ -228,7 +229,7 @@ pub fn history_bisect(
 mod tests {
     use super::*;
     use risetime_model::Settings;
-    use risetime_model::settings::Value;
+    use risetime_sim::settings::SCHED_ENERGY_AWARE;
     use risetime_trace::{BackendKind, Header, Outcome, TraceSink};
 
     /// A kernel that is the simulator, and says that it is one of a virtual machine: with HZ=250 and without
@@ -241,9 +242,9 @@ mod tests {
         }
         fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
             assert_eq!(e.policy.kernel, self.0, "each kernel runs its own generation");
-            let mut says = Settings(e.settings.0.clone());
-            says.0.remove("sched_energy_aware");
-            says.0.insert("hz".into(), Value::Int(250));
+            let mut says = e.settings.clone();
+            says.unset(&SCHED_ENERGY_AWARE);
+            says.set(&HZ, 250);
             let release = format!("{}.9-test", self.0);
             let own = as_in_vm(e, &release, &says);
             let simulator = Replay { free_idle_exit: true, ..Replay::default() };

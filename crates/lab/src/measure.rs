@@ -11,7 +11,7 @@ use risetime_analysis::metric::Metric;
 use risetime_analysis::{Measured, StartState};
 use risetime_kernel::units::Span;
 use risetime_model::Experiment;
-use risetime_model::settings::Value;
+use risetime_sim::settings::START_UTIL;
 use risetime_trace::{Backend, RunError};
 
 /// Start states of runs.
@@ -51,7 +51,7 @@ fn started(e: &Experiment, at: &StartState) -> Experiment {
     let by = Span(at.phase.0.saturating_sub(e.phase.0));
     let mut e = Experiment { seed: at.seed, ..e.later(by) };
     if let Some(util) = at.util {
-        e.settings.0.insert("start_util".into(), Value::Int(util as i64));
+        e.settings.set(&START_UTIL, util as i64);
     }
     e
 }

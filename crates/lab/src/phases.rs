@@ -9,6 +9,7 @@ use crate::run::{Run, run, run_listing};
 use risetime_analysis::{Lists, Options, PhaseSummary, RunResult};
 use risetime_kernel::units::Span;
 use risetime_model::Experiment;
+use risetime_model::settings::keys::HZ;
 use risetime_trace::{Backend, RunError};
 use std::sync::Mutex;
 
@@ -76,7 +77,7 @@ pub fn run_phases(
         // A kernel draws nothing from a seed.
         let result = one(&experiment.later(phase_span(tick, k)))?;
         // A real kernel's tick is not the platform's; the first phase is 0 with any tick.
-        if let Some(hz) = result.settings.int("hz").filter(|hz| *hz > 0) {
+        if let Some(hz) = result.settings.get(&HZ).filter(|hz| *hz > 0) {
             tick = Span(1_000_000_000 / hz as u64);
         }
         runs.push(result);
@@ -159,7 +160,7 @@ mod tests {
                 lost: Vec::new(),
             };
             let mut header = Header::of(e, run);
-            header.machine.settings.0.insert("hz".into(), Value::Int(250));
+            header.machine.settings.insert("hz", Value::Int(250));
             sink.header(&header);
             let end = Instant(e.duration.0);
             sink.end(end);

@@ -2,7 +2,8 @@
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_model::settings::{SKIP_MS, Value};
+use risetime_model::settings::Value;
+use risetime_model::settings::keys::{HZ, SKIP_MS};
 use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload, workload};
 use risetime_sim::{NOISE, Simulator};
@@ -147,14 +148,18 @@ impl Request {
         let skipped = self.skipped(duration)?;
         let experiment = |policy: Policy| {
             let policy = match self.noise {
-                Some(profile) if !policy.set.contains_key(NOISE) => {
-                    policy.set_for_all(NOISE, Value::Name(profile.into()))
+                Some(profile) if policy.said(&NOISE).is_none() => {
+                    policy.set_for_all(NOISE.name, Value::Name(profile.into()))
                 }
                 _ => policy,
             };
             let mut settings = risetime_sim::resolve(&platform, &policy)?;
-            settings.0.extend(self.hz.map(|hz| ("hz".to_string(), Value::Int(hz.into()))));
-            settings.0.extend(skipped.map(|ms| (SKIP_MS.to_string(), Value::Int(ms))));
+            if let Some(hz) = self.hz {
+                settings.set(&HZ, i64::from(hz));
+            }
+            if let Some(ms) = skipped {
+                settings.set(&SKIP_MS, ms);
+            }
             Ok(Experiment {
                 platform: Arc::clone(&platform),
                 workload: Arc::clone(&workload),

@@ -3,6 +3,7 @@
 use risetime_analysis::caution::{cautions, shown};
 use risetime_analysis::{Analyzer, Lists, Options, RunResult, Timeline, group_name};
 use risetime_model::Experiment;
+use risetime_sim::settings::SHORT_WAYS;
 use risetime_trace::{Backend, Memory, Outcome, RunError, Tee, TraceSink, beside};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +81,7 @@ pub fn both_ways() -> (u64, u64) {
 
 /// Counts a simulation that was made both ways; nothing else tells how many interrupts of timers there were.
 fn count(experiment: &Experiment, outcome: &Outcome) {
-    if experiment.settings.int("short_ways") == Some(0) && outcome.timer_interrupts.is_some() {
+    if experiment.settings.get(&SHORT_WAYS) == Some(0) && outcome.timer_interrupts.is_some() {
         BOTH_WAYS[0].fetch_add(1, Ordering::Relaxed);
         BOTH_WAYS[1].fetch_add(outcome.events, Ordering::Relaxed);
     }

@@ -397,7 +397,7 @@ fn at_a_fixed_frequency_sched_high_is_on_par_with_rt() {
         for machine in MACHINES {
             for variant in ["CFS, no cgroups", "RT 1 (CFS)", "SCHED_HIGH (CFS)"] {
                 let mut e = call(variant, workload, first, machine, "");
-                e.settings.0.insert("governor".into(), Value::Name("performance".into()));
+                e.settings.insert("governor", Value::Name("performance".into()));
                 all.push(e);
             }
         }

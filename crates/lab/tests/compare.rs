@@ -40,7 +40,7 @@ fn every_value_is_of_a_run_from_its_start_state() {
         assert_eq!(one.starts, all[0].starts, "the same seeds on both sides");
         // One of them by hand.
         let mut by_hand = e.later(Span::from_us(7618));
-        by_hand.settings.0.insert("start_util".into(), Value::Int(200));
+        by_hand.settings.insert("start_util", Value::Int(200));
         by_hand.seed = seed_of(e.seed, 3);
         let result = run(&Simulator, &by_hand, Default::default(), None).unwrap().result;
         let values: Vec<_> = one.metrics.iter().map(|(.., values)| values[3]).collect();
@@ -74,11 +74,11 @@ fn experiments(workload: &str, platform: &str, policies: &[String]) -> Option<Ve
 /// somebody says is another thing: so much each time.
 fn spelt_out(workload: &str, platform: &str, policy: &str, nth: usize) -> String {
     let own = experiments(workload, platform, &[policy.to_string()]).expect("it is built in");
-    let (policy, all) = (policy.to_string(), &own[0].settings.0);
-    let (key, value) = all.iter().nth(nth % all.len()).expect("there are some");
+    let (policy, all) = (policy.to_string(), &own[0].settings);
+    let (key, value) = all.iter().nth(nth % all.iter().count()).expect("there are some");
     let quiet =
         experiments(workload, platform, &[format!("{policy}+noise=off")]).expect("built in");
-    if quiet[0].settings.0.get(key) != Some(value) {
+    if quiet[0].settings.by_name(key) != Some(value) {
         return policy;
     }
     let said = format!("{policy}+{key}={value}");

@@ -8,6 +8,7 @@ use risetime_lab::{Request, Wanted, Why, advise, explain, run};
 use risetime_model::{Experiment, Workload, library};
 use risetime_report::text::{self, Style};
 use risetime_sim::Simulator;
+use risetime_sim::settings::{GOVERNOR, SCHEDUTIL};
 use std::sync::Arc;
 
 /// A job of two tasks, a group, a hog, a real-time task; in place of the hog a deadline task where it is asked for.
@@ -121,7 +122,7 @@ fn every_kind_is_explained() {
                 let all = found.about.ms();
                 assert!((sum - all).abs() <= 1e-6 * all.max(1.0), "{what}: {sum} of {all}");
                 let samples = ["ondemand", "conservative", "interactive"];
-                let governor = e.settings.name("governor").unwrap_or("schedutil");
+                let governor = e.settings.get(&GOVERNOR).unwrap_or(SCHEDUTIL);
                 for cause in found.causes.iter().filter(|c| c.acts) {
                     assert!(!cause.label.is_empty() && !cause.about.is_empty(), "{what}");
                     let own = !samples.contains(&governor) || !cause.about.contains("headroom");

@@ -11,6 +11,7 @@ use risetime_lab::{Request, phase_spans, run, run_phases};
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
 use risetime_sim::Simulator;
+use risetime_sim::settings::RATE_LIMIT_US;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ fn with_a_10_ms_rate_limit() {
 
 #[test]
 fn the_default_of_6_8_on_this_machine_is_those_10_ms() {
-    let limit = |policy: &str| rampup(policy, &[]).settings.int("rate_limit_us");
+    let limit = |policy: &str| rampup(policy, &[]).settings.get(&RATE_LIMIT_US);
     assert_eq!(limit("linux-6.8"), Some(10_000));
     // 1.5 times the 50 µs of the little CPUs' slowest OPP.
     assert_eq!((limit("linux-6.12"), limit("linux-7.2")), (Some(75), Some(75)));

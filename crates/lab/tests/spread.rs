@@ -66,7 +66,7 @@ impl Backend for Disobedient {
     }
     fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         let mut own = e.clone();
-        own.settings.0.insert("governor".into(), Value::Name(self.0.into()));
+        own.settings.insert("governor", Value::Name(self.0.into()));
         Simulator.run(&own, sink)
     }
 }

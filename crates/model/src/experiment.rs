@@ -2,6 +2,8 @@
 
 mod document;
 
+use crate::settings::keys::{NI_RANDOM, UCLAMP_MAX, UCLAMP_MIN};
+use crate::settings::{Int, Key};
 use crate::{InputError, Platform, Policy, Settings, Workload};
 use risetime_kernel::features;
 use risetime_kernel::units::{Span, Util};
@@ -58,8 +60,8 @@ impl Experiment {
     /// Errors: the lower one would be above the upper one for a task in some phase; no kernel takes that
     /// (`uclamp_validate`).
     pub fn uclamp(&self) -> Result<(Option<Util>, Option<Util>), InputError> {
-        let of_run = |name| self.settings.int(name).map(|v| Util(v.clamp(0, 1024) as u64));
-        let run = (of_run("uclamp_min"), of_run("uclamp_max"));
+        let of_run = |of: &Key<Int>| self.settings.get(of).map(|v| Util(v.clamp(0, 1024) as u64));
+        let run = (of_run(&UCLAMP_MIN), of_run(&UCLAMP_MAX));
         if run == (None, None) {
             return Ok(run);
         }
@@ -78,7 +80,7 @@ impl Experiment {
                         }
                         _ => format!("{max} is below util_min of task `{}`, {min}", task.comm),
                     };
-                    let name = if run.0.is_some() { "uclamp_min" } else { "uclamp_max" };
+                    let name = if run.0.is_some() { UCLAMP_MIN } else { UCLAMP_MAX }.name();
                     let place = self.policy.places.get(name).map_or(name, String::as_str);
                     return Err(InputError::new(place, what));
                 }
@@ -94,7 +96,7 @@ impl Experiment {
         let ignored = ignored.iter().map(|key| format!("without effect: {key}"));
         let rev = self.policy.kernel;
         // Simulator and virtual machine leave the dice out, so that runs can be compared.
-        let dice = self.settings.int("ni_random") == Some(1);
+        let dice = self.settings.get(&NI_RANDOM) == Some(1);
         let dice = (rev.has(features::NI_RANDOM) && !dice).then(|| {
             format!(
                 "ni_random=0: a CPU that goes idle always looks for work, where Linux {rev} as it comes throws dice about it (NI_RANDOM)"

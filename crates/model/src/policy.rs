@@ -9,7 +9,7 @@ use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
 use crate::platform::checked_name;
-use crate::settings::Value;
+use crate::settings::{Setting, Value};
 use crate::toml_in::{Doc, Scalar};
 use risetime_kernel::KernelRev;
 use std::collections::BTreeMap;
@@ -143,6 +143,27 @@ impl Policy {
         self.places.remove(key);
         self.set.insert(key.to_string(), value);
         self
+    }
+
+    /// The value of `setting` as it was said; `None`: the policy says nothing of it.
+    pub fn said<S: Setting>(&self, setting: &S) -> Option<&Value> {
+        self.set.get(setting.key())
+    }
+
+    /// The place of an error about `key=value`, which need not be the policy's fault.
+    pub fn place_of_value(&self, key: &str, value: &Value) -> String {
+        let said = || format!("setting {key}={value}");
+        self.places.get(key).cloned().unwrap_or_else(said)
+    }
+
+    /// Moves an error about settings that do not go together to where the policy's file says the first of them.
+    pub fn at_setting(&self, e: InputError) -> InputError {
+        let is_of = |key: &str| e.place.contains(key) || e.what.contains(key);
+        let name = |key: &str| key.split(".policy").next().is_some_and(is_of);
+        match self.places.iter().find(|(key, _)| name(key)) {
+            Some((_, place)) => InputError { place: place.clone(), ..e },
+            None => e,
+        }
     }
 
     /// The place with which an error about the setting `key` begins: where the user's file says it,

@@ -1,14 +1,27 @@
-//! Settings: their description ([`Param`]), and their resolved values ([`Settings`]).
+//! Settings: their description ([`Param`]), their items ([`Int`], [`Name`], …) and their resolved values ([`Settings`]).
 //!
-//! A plug-in declares its parameters beside its code; a backend gathers them into a
-//! [`Catalogue`], and the catalogue checks what a person asked for: unknown names list the
-//! known ones, values outside the range say the range, and a tunable of a governor that is
-//! not in use is an error.
+//! ```text
+//! pub const RATE_LIMIT_US: Int = Int::new(Param { … });     declared once, beside the code that it is about
+//!     Group::of(&[RATE_LIMIT_US.0, …]).checked(check)       what a plug-in or mechanism takes
+//!     Catalogue::resolve(platform, policy)                  said by the user, else the default; then each group's check
+//! settings.get(&RATE_LIMIT_US)                              a number, by the item alone
+//! ```
+//!
+//! The catalogue checks what a person asked for: unknown names list the known ones, values outside
+//! the range say the range, and a tunable of a governor that is not in use is an error. What several
+//! backends know of a setting that one of them declares is its [`Key`].
 
-use crate::input::{meant, nearest, one_line};
-use crate::{InputError, Policy};
+mod item;
+pub mod keys;
+mod resolve;
+
+pub use item::{ByFreq, Int, IntOrName, Key, Name, Setting};
+pub use keys::SKIP_MS;
+
+use crate::input::one_line;
+use crate::{InputError, Platform, Policy};
 use risetime_kernel::units::CpuId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A setting's value.
@@ -21,7 +34,7 @@ pub enum Value {
 }
 
 /// The description of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Param {
     /// The setting's name: the kernel's own where it has one, unit in the name.
     pub name: &'static str,
@@ -104,14 +117,15 @@ pub enum Range {
 }
 
 /// The default of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Default {
     /// This number.
     Int(i64),
     /// This name.
     Name(&'static str),
-    /// Derived from platform and kernel; the text says how.
-    Derived(&'static str),
+    /// Derived from platform and policy: how, in words, and the same as code. `None`: this kernel or
+    /// machine has no such setting, or what the words say is found out during the run.
+    Derived(&'static str, fn(&Platform, &Policy) -> Option<Value>),
     /// The setting is not set, and does nothing.
     Unset,
 }
@@ -119,36 +133,129 @@ pub enum Default {
 /// All settings of a run, resolved: every one with its value; those that are not set are
 /// absent.
 #[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
-pub struct Settings(pub BTreeMap<String, Value>);
-
-/// The setting of an experiment that says how many ms of the workload's start its figures leave
-/// out, of jobs, activations and wakeups.
-pub const SKIP_MS: &str = "skip_ms";
+pub struct Settings(BTreeMap<String, Value>);
 
 impl Settings {
-    /// The number `name` is set to; `None` if it is not set (or is a name).
-    pub fn int(&self, name: &str) -> Option<i64> {
-        match self.0.get(name) {
-            Some(Value::Int(n)) => Some(*n),
-            _ => None,
-        }
+    /// The value of `setting`; `None` if it is not set (or is of another kind).
+    pub fn get<S: Setting>(&self, setting: &S) -> Option<S::Read<'_>> {
+        self.0.get(setting.key()).and_then(S::read)
     }
-    /// The values of `name` by frequency: from which frequency on, in kHz, which value; the first
-    /// from 0. Empty: it is not set.
-    pub fn by_freq(&self, name: &str) -> Vec<(u64, i64)> {
-        match self.0.get(name) {
-            Some(Value::Int(n)) => vec![(0, *n)],
-            Some(Value::Name(text)) => by_freq(text).unwrap_or_default(),
-            None => Vec::new(),
-        }
+    /// The value of `setting` that the cpufreq policy whose first CPU is `policy` has of its own (`NAME.policyN`).
+    pub fn own<S: Setting>(&self, setting: &S, policy: CpuId) -> Option<S::Read<'_>> {
+        self.0.get(&own_name(setting.key(), policy)).and_then(S::read)
     }
-    /// The name `name` is set to.
-    pub fn name(&self, name: &str) -> Option<&str> {
-        match self.0.get(name) {
-            Some(Value::Name(s)) => Some(s),
-            _ => None,
-        }
+    /// The value of `setting` for a cpufreq policy: its own, else that of all.
+    pub fn of_policy<S: Setting>(&self, setting: &S, policy: CpuId) -> Option<S::Read<'_>> {
+        self.own(setting, policy).or_else(|| self.get(setting))
     }
+    /// Whether `setting` has a value.
+    pub fn is_set<S: Setting>(&self, setting: &S) -> bool {
+        self.0.contains_key(setting.key())
+    }
+    /// Whether `setting` has a value, or a cpufreq policy has one of its own.
+    pub fn is_set_anywhere<S: Setting>(&self, setting: &S) -> bool {
+        self.all(setting).next().is_some()
+    }
+    /// Iterates over the values of `setting`: that of all, and those that cpufreq policies have of their own.
+    pub fn all<S: Setting>(&self, setting: &S) -> impl Iterator<Item = S::Read<'_>> {
+        let key = setting.key();
+        let of_it = move |name: &str| name.split(".policy").next() == Some(key);
+        self.0.iter().filter(move |(name, _)| of_it(name)).filter_map(|(_, value)| S::read(value))
+    }
+    /// Gives `setting` a value, whatever its range.
+    pub fn set<S: Setting>(&mut self, setting: &S, value: impl Into<Value>) {
+        self.0.insert(setting.key().to_string(), value.into());
+    }
+    /// Gives a cpufreq policy a value of `setting` of its own.
+    pub fn set_own<S: Setting>(&mut self, setting: &S, policy: CpuId, value: impl Into<Value>) {
+        self.0.insert(own_name(setting.key(), policy), value.into());
+    }
+    /// Takes the value of `setting` away.
+    pub fn unset<S: Setting>(&mut self, setting: &S) {
+        self.0.remove(setting.key());
+    }
+    /// Takes away what a cpufreq policy has of its own.
+    pub fn unset_own<S: Setting>(&mut self, setting: &S, policy: CpuId) {
+        self.0.remove(&own_name(setting.key(), policy));
+    }
+    /// Takes away every value of these settings, of single cpufreq policies, too.
+    pub fn unset_all(&mut self, settings: &[Param]) {
+        let is_of =
+            |name: &str| settings.iter().any(|p| name.split(".policy").next() == Some(p.name));
+        self.0.retain(|name, _| !is_of(name));
+    }
+    /// The value of the setting that a person, a trace or a document calls `name`. Code that means a
+    /// certain setting asks by its item: [`Settings::get`].
+    pub fn by_name(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+    /// Gives the setting that a person, a trace or a document calls `name` a value.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.0.insert(name.into(), value.into());
+    }
+    /// Takes away the value of the setting that is called `name`.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+    /// Keeps the settings for which `keep` is true.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.0.retain(|name, _| keep(name));
+    }
+    /// Iterates over names and values, by name.
+    pub fn iter(&self) -> std::collections::btree_map::Iter<'_, String, Value> {
+        self.0.iter()
+    }
+    /// Iterates over names and values, which may be changed.
+    pub fn iter_mut(&mut self) -> std::collections::btree_map::IterMut<'_, String, Value> {
+        self.0.iter_mut()
+    }
+    /// The settings by name, as a policy holds what is said.
+    pub fn into_map(self) -> BTreeMap<String, Value> {
+        self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Settings {
+    type Item = (&'a String, &'a Value);
+    type IntoIter = std::collections::btree_map::Iter<'a, String, Value>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(String, Value)> for Settings {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(all: I) -> Settings {
+        Settings(all.into_iter().collect())
+    }
+}
+
+impl Extend<(String, Value)> for Settings {
+    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, all: I) {
+        self.0.extend(all);
+    }
+}
+
+impl From<BTreeMap<String, Value>> for Settings {
+    fn from(all: BTreeMap<String, Value>) -> Settings {
+        Settings(all)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(name: &str) -> Value {
+        Value::Name(name.to_string())
+    }
+}
+
+/// The name under which a cpufreq policy has a setting of its own.
+pub fn own_name(name: &str, policy: CpuId) -> String {
+    format!("{name}.policy{}", policy.0)
 }
 
 /// `85 1000000:90`: values and the frequencies between them, ascending, as governors' files have them.
@@ -163,14 +270,25 @@ fn by_freq(text: &str) -> Option<Vec<(u64, i64)>> {
     (words.len() % 2 == 1 && ascends).then_some(all)
 }
 
-/// A group of settings that is available only when `owner` is in use: a governor's tunables.
+/// A check of what single settings cannot say: that some contradict each other, the kernel or the machine.
+pub type Check = fn(&Platform, &Policy, &Settings) -> Result<(), InputError>;
+
+/// The settings of a mechanism or a plug-in, and what goes with them.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// `("governor", "schedutil")`: available when setting `governor` is `schedutil`;
     /// `None`: always available.
     pub owner: Option<(&'static str, &'static str)>,
+    /// Heading of a group without an owner, for a reader of the list.
+    pub title: &'static str,
     /// The group's settings.
     pub params: &'static [Param],
+    /// Settings of the group that a cpufreq policy may have of its own, as `NAME.policyN`.
+    pub per_policy: &'static [Param],
+    /// Check of the settings together, once they are resolved.
+    pub check: Check,
+    /// Fills in what follows from the others for single policies; after every check.
+    pub complete: fn(&Platform, &Policy, &mut Settings),
 }
 
 /// Every setting that a backend knows.
@@ -205,13 +323,6 @@ impl Neutral {
 }
 
 impl Range {
-    /// Describes the range for a reader: `1 to 100 %`, `copy, full`.
-    fn words(self, unit: &str) -> String {
-        let (numbers, names) = self.parts();
-        let number = numbers.map(|(low, high)| format!("{low} to {high}{unit}"));
-        names.iter().map(|name| name.to_string()).chain(number).collect::<Vec<_>>().join(", ")
-    }
-
     /// The numbers it has, first and last, and the names.
     pub fn parts(self) -> (Option<(i64, i64)>, &'static [&'static str]) {
         match self {
@@ -273,11 +384,47 @@ impl fmt::Display for Home {
 }
 
 impl Group {
+    /// A group that is always available, of settings that no check puts together.
+    pub const fn of(params: &'static [Param]) -> Group {
+        let (check, complete): (Check, _) = (|_, _, _| Ok(()), |_: &_, _: &_, _: &mut _| ());
+        Group { owner: None, title: "", params, per_policy: &[], check, complete }
+    }
+
+    /// Returns this group under the heading `title`.
+    #[must_use]
+    pub const fn titled(self, title: &'static str) -> Group {
+        Group { title, ..self }
+    }
+
+    /// Returns this group, available only where the setting `kind` is `name`.
+    #[must_use]
+    pub fn owned_by(self, kind: &impl Setting, name: &'static str) -> Group {
+        Group { owner: Some((kind.key(), name)), ..self }
+    }
+
+    /// Returns this group with settings that a cpufreq policy may have of its own.
+    #[must_use]
+    pub const fn per_policy(self, per_policy: &'static [Param]) -> Group {
+        Group { per_policy, ..self }
+    }
+
+    /// Returns this group with a check.
+    #[must_use]
+    pub const fn checked(self, check: Check) -> Group {
+        Group { check, ..self }
+    }
+
+    /// Returns this group with what is filled in once all are checked.
+    #[must_use]
+    pub const fn completed(self, complete: fn(&Platform, &Policy, &mut Settings)) -> Group {
+        Group { complete, ..self }
+    }
+
     /// Whether its settings are available under what is `set`.
-    pub fn in_use(&self, set: &BTreeMap<String, Value>) -> bool {
+    pub fn in_use(&self, set: &Settings) -> bool {
         match self.owner {
             None => true,
-            Some((key, name)) => set.get(key) == Some(&Value::Name(name.to_string())),
+            Some((key, name)) => set.by_name(key) == Some(&Value::Name(name.to_string())),
         }
     }
 }
@@ -286,88 +433,6 @@ impl Catalogue {
     /// Iterates over every parameter with the group it belongs to, in the order for a reader.
     pub fn params(&self) -> impl Iterator<Item = (&Group, &'static Param)> {
         self.groups.iter().flat_map(|g| g.params.iter().map(move |p| (g, p)))
-    }
-
-    /// Resolves every setting of a run under `policy` to its value: what the policy says, else the
-    /// default; a [`Default::Derived`] value comes from `derive` (`None`: it stays unset).
-    ///
-    /// Errors, all at [`Policy::place_of`] the setting: a setting nobody knows; a setting of a governor (or
-    /// other plug-in) that is not in use; a value outside the range.
-    pub fn resolve(
-        &self,
-        policy: &Policy,
-        derive: &dyn Fn(&Param) -> Option<Value>,
-    ) -> Result<Settings, InputError> {
-        let mut resolved = BTreeMap::new();
-        let mut done = BTreeSet::new();
-        // What a group belongs to (the governor) is itself a setting: resolve until no
-        // further group comes into use.
-        while let Some(i) =
-            (0..self.groups.len()).find(|i| !done.contains(i) && self.groups[*i].in_use(&resolved))
-        {
-            done.insert(i);
-            for param in self.groups[i].params {
-                let value = match policy.set.get(param.name) {
-                    Some(v) => Some(param.checked(v, policy.place_of(param.name))?),
-                    None => param.default_value(derive),
-                };
-                if let Some(v) = value {
-                    resolved.insert(param.name.to_string(), v);
-                }
-            }
-        }
-        for key in policy.set.keys() {
-            let available = |i: &usize| self.groups[*i].params.iter().any(|p| p.name == key);
-            if !done.iter().any(available) {
-                return Err(self.unavailable(key, policy, &resolved));
-            }
-        }
-        Ok(Settings(resolved))
-    }
-
-    /// Explains why `key` cannot be set: it belongs to something that is not in use, or nobody
-    /// knows it.
-    fn unavailable(
-        &self,
-        key: &str,
-        policy: &Policy,
-        resolved: &BTreeMap<String, Value>,
-    ) -> InputError {
-        let owners: Vec<(&str, &str)> =
-            self.params().filter(|(_, p)| p.name == key).filter_map(|(g, _)| g.owner).collect();
-        if let Some(&(kind, _)) = owners.first() {
-            let names: Vec<String> = owners.iter().map(|(_, n)| format!("`{n}`")).collect();
-            let used = resolved.get(kind).map_or("the default".to_string(), |v| format!("`{v}`"));
-            let own = self.tunables(kind, resolved);
-            return InputError::new(
-                policy.place_of(key),
-                format!(
-                    "`{key}` is a setting of the {kind} {}, and the {kind} in use is {used}",
-                    names.join(" and ")
-                ),
-            )
-            .hint(format!("leave `{key}` out, or add {kind}={}{own}", owners[0].1));
-        }
-        let mut known: Vec<&str> = self.params().map(|(_, p)| p.name).collect();
-        known.sort_unstable();
-        known.dedup();
-        let what = format!("unknown setting `{}`", one_line(key));
-        let kinds: BTreeSet<&str> = self.groups.iter().filter_map(|g| Some(g.owner?.0)).collect();
-        let own: String = kinds.into_iter().map(|kind| self.tunables(kind, resolved)).collect();
-        let hint = meant(key, &known, &format!("`risetime list settings` has all{own}"));
-        InputError::new(policy.place_of(key), what).hint(hint)
-    }
-
-    /// Lists the settings that the `kind` (governor, tracker) in use takes by a name of its own,
-    /// with the ranges: for the end of a hint.
-    fn tunables(&self, kind: &str, resolved: &BTreeMap<String, Value>) -> String {
-        let Some(Value::Name(used)) = resolved.get(kind) else { return String::new() };
-        let of_it = |g: &&Group| g.owner == Some((kind, used.as_str()));
-        let named = |p: &&Param| !matches!(p.home, Home::Patched(None, _));
-        let params = self.groups.iter().filter(of_it).flat_map(|g| g.params).filter(named);
-        let all: Vec<String> =
-            params.map(|p| format!("{} ({})", p.name, p.range.words(&p.counted_in()))).collect();
-        if all.is_empty() { String::new() } else { format!("; {used} has {}", all.join(", ")) }
     }
 }
 
@@ -378,55 +443,12 @@ impl Param {
         if counts { format!(" {}", self.unit) } else { String::new() }
     }
 
-    /// `value`, if it is of this setting's kind and within its range; a share may be said as `80` or as `80%`.
-    fn checked(&self, value: &Value, place: &str) -> Result<Value, InputError> {
-        let (numbers, names) = self.range.parts();
-        let value = match value {
-            Value::Name(s) if self.unit == "%" => {
-                let percent = s.strip_suffix('%').and_then(|n| n.trim_end().parse().ok());
-                percent.map_or_else(|| value.clone(), Value::Int)
-            }
-            _ => value.clone(),
-        };
-        let good = match &value {
-            Value::Int(n) => numbers.is_some_and(|(low, high)| (low..=high).contains(n)),
-            Value::Name(s) if matches!(self.range, Range::ByFreq(..)) => {
-                let within = |(_, n): &(u64, i64)| {
-                    numbers.is_some_and(|(low, high)| (low..=high).contains(n))
-                };
-                by_freq(s).is_some_and(|all| all.iter().all(within))
-            }
-            Value::Name(s) => names.contains(&s.as_str()),
-        };
-        if good {
-            return Ok(value);
-        }
-        let unit = self.counted_in();
-        let number =
-            numbers.map(|(low, high)| format!("a whole number from {low} to {high}{unit}"));
-        let wanted = match number {
-            Some(number) if matches!(self.range, Range::ByFreq(..)) => format!(
-                "{number}, or such numbers with the frequencies between them from which on they hold, in kHz: `85 1000000:90`"
-            ),
-            None => format!("one of {}", names.join(", ")),
-            Some(number) if names.is_empty() => number,
-            Some(number) => format!("{}, or {number}", names.join(", ")),
-        };
-        let e = InputError::new(place, format!("`{}` is {value}, wanted {wanted}", self.name));
-        Err(match &value {
-            Value::Name(s) => match nearest(s, names) {
-                Some(n) => e.hint(format!("did you mean `{n}`?")),
-                None => e,
-            },
-            Value::Int(_) => e,
-        })
-    }
-
-    fn default_value(&self, derive: &dyn Fn(&Param) -> Option<Value>) -> Option<Value> {
+    /// The value under `policy` on `platform` when nobody says anything.
+    pub fn default_value(&self, platform: &Platform, policy: &Policy) -> Option<Value> {
         match self.default {
             Default::Int(n) => Some(Value::Int(n)),
             Default::Name(s) => Some(Value::Name(s.to_string())),
-            Default::Derived(_) => derive(self),
+            Default::Derived(_, derive) => derive(platform, policy),
             Default::Unset => None,
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::common::{check_transcript, entry};
 use risetime_kernel::units::CpuId;
-use risetime_model::settings::{Default, Group, Home, Neutral, Range};
-use risetime_model::{Catalogue, Param, Policy, Settings, Value};
+use risetime_model::settings::{ByFreq, Default, Group, Home, IntOrName, Neutral, Range};
+use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Value};
 
 const fn param(name: &'static str, unit: &'static str, range: Range, default: Default) -> Param {
     Param { name, doc: "", unit, range, default, home: Home::Simulator(Neutral::None) }
@@ -23,13 +23,16 @@ const SCHEDUTIL: &[Param] = &[param(
     "rate_limit_us",
     "µs",
     Range::Int(0, 1_000_000),
-    Default::Derived("from the transition latency"),
+    Default::Derived("from the transition latency", |_, _| Some(Value::Int(10_000))),
 )];
+const TARGETS: ByFreq = ByFreq::new(param("targets", "%", Range::ByFreq(1, 100), Default::Unset));
+const ROOM: IntOrName =
+    IntOrName::new(param("room", "%", Range::IntOr(0, 400, &["mainline", "none"]), Default::Unset));
 const ONDEMAND: &[Param] = &[
     param("up_threshold", "%", Range::Int(1, 100), Default::Int(95)),
     param("sampler", "", Range::OneOf(&["coarse", "fine"]), Default::Name("coarse")),
-    param("targets", "%", Range::ByFreq(1, 100), Default::Unset),
-    param("room", "%", Range::IntOr(0, 400, &["mainline", "none"]), Default::Unset),
+    TARGETS.0,
+    ROOM.0,
 ];
 const FINE: &[Param] = &[param("sampling_rate", "µs", Range::Int(1, 1000), Default::Int(10))];
 
@@ -37,23 +40,23 @@ fn catalogue() -> Catalogue {
     Catalogue {
         groups: vec![
             // An owner that is resolved only by a later group must still be found.
-            Group { owner: Some(("sampler", "fine")), params: FINE },
-            Group { owner: None, params: GENERAL },
-            Group { owner: Some(("governor", "schedutil")), params: SCHEDUTIL },
-            Group { owner: Some(("governor", "ondemand")), params: ONDEMAND },
+            Group { owner: Some(("sampler", "fine")), ..Group::of(FINE) },
+            Group::of(GENERAL),
+            Group { owner: Some(("governor", "schedutil")), ..Group::of(SCHEDUTIL) },
+            Group { owner: Some(("governor", "ondemand")), ..Group::of(ONDEMAND) },
         ],
     }
 }
 
 fn resolve(arg: &str) -> Result<Settings, String> {
     let policy = Policy::from_arg(arg).map_err(|e| e.to_string())?;
-    let derive = |p: &Param| (p.name == "rate_limit_us").then_some(Value::Int(10_000));
-    catalogue().resolve(&policy, &derive).map_err(|e| e.to_string())
+    let platform = Platform::load("m1").map_err(|e| e.to_string())?;
+    catalogue().resolve(&platform, &policy).map_err(|e| e.to_string())
 }
 
 fn listed(arg: &str) -> String {
     let settings = resolve(arg).unwrap_or_else(|e| panic!("{e}"));
-    let all: Vec<String> = settings.0.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let all: Vec<String> = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
     all.join(" ")
 }
 
@@ -83,9 +86,9 @@ fn the_ends_of_a_range_belong_to_it() {
 fn a_number_or_a_name_may_be_either() {
     let room = |value: &str| resolve(&format!("linux-6.8+governor=ondemand+room={value}"));
     for (value, number) in [("0", 0), ("10%", 10), ("10 %", 10), ("400", 400)] {
-        assert_eq!(room(value).expect(value).int("room"), Some(number));
+        assert_eq!(room(value).expect(value).get(&ROOM), Some(&Value::Int(number)));
     }
-    assert_eq!(room("none").expect("a name").name("room"), Some("none"));
+    assert_eq!(room("none").expect("a name").get(&ROOM), Some(&Value::Name("none".into())));
 }
 
 #[test]
@@ -226,12 +229,12 @@ fn a_neutral_value_is_that_one_and_no_other() {
 fn a_setting_may_go_by_the_frequency() {
     let of = |value: &str| {
         resolve(&format!("linux-6.8+governor=ondemand+targets={value}"))
-            .map(|s| s.by_freq("targets"))
+            .map(|s| s.get(&TARGETS).unwrap_or_default())
     };
     assert_eq!(of("85"), Ok(vec![(0, 85)]));
     assert_eq!(of("85%"), Ok(vec![(0, 85)]));
     assert_eq!(of("85 1000000:90 1700000:99"), Ok(vec![(0, 85), (1_000_000, 90), (1_700_000, 99)]));
-    assert_eq!(resolve("linux-6.8").map(|s| s.by_freq("targets")), Ok(Vec::new()));
+    assert_eq!(resolve("linux-6.8").map(|s| s.get(&TARGETS)), Ok(None));
     for bad in ["0", "101", "85 1000000", "85 1000000:101", "85 2000:90 1000:95", "85 a:b", ":"] {
         let e = of(bad).unwrap_err();
         let wanted = "wanted a whole number from 1 to 100 %, or such numbers with the frequencies between them";

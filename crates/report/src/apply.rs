@@ -2,6 +2,7 @@
 
 use risetime_analysis::advice::{Step, Steps};
 use risetime_model::settings::Home;
+use risetime_model::settings::keys::GOVERNOR;
 
 /// Finds threads by name for the lines that need them: processes and threads, instances of a name too.
 pub(crate) const TIDS: &str =
@@ -133,7 +134,7 @@ fn cpu_list(json: &str) -> String {
 pub(crate) fn again(command: &str, steps: &Steps) -> Vec<String> {
     let of_it = |part: &str| part.starts_with("governor=");
     let mut words: Vec<String> = command.split(' ').map(String::from).collect();
-    if settings(steps).any(|(name, ..)| name == "governor") {
+    if settings(steps).any(|(name, ..)| name == GOVERNOR.name()) {
         while let Some(i) = words.windows(2).position(|w| w[0] == "--set" && of_it(&w[1])) {
             words.drain(i..i + 2);
         }

@@ -395,7 +395,7 @@ impl<'a> Rows<'a> {
     }
 
     fn run(&mut self, r: &RunResult) {
-        for (name, value) in &r.settings.0 {
+        for (name, value) in &r.settings {
             match value {
                 Value::Int(n) => self.text("setting", name, format_args!("{n}"), ""),
                 Value::Name(s) => self.text("setting", name, s, ""),

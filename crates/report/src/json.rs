@@ -433,7 +433,7 @@ fn settings(settings: &Settings) -> Value {
         Setting::Name(s) => json!(s),
     };
     let entry = |(name, v): (&String, &Setting)| (name.clone(), value(v));
-    Value::Object(settings.0.iter().map(entry).collect())
+    Value::Object(settings.iter().map(entry).collect())
 }
 
 /// A start phase in µs: whole, or with the decimals that a ns takes, which a double holds exactly enough.

@@ -3,7 +3,7 @@
 use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
 use risetime_model::Settings;
-use risetime_model::settings::SKIP_MS;
+use risetime_model::settings::keys::{NOISE, SKIP_MS};
 use risetime_trace::{BackendKind, Why};
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub(crate) fn mhz(freq: KHz) -> String {
 
 /// The noise that a machine added, and the seed from which it was drawn; `None`: none.
 pub(crate) fn noise(settings: &Settings, seed: u64) -> Option<String> {
-    let profile = settings.name("noise").filter(|profile| *profile != "off")?;
+    let profile = settings.get(&NOISE).filter(|profile| *profile != "off")?;
     Some(format!("noise {profile}, seed {seed}"))
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn backend(r: &RunResult) -> String {
 
 /// The words that say how much of a run's start is left out; `None`: nothing.
 pub(crate) fn skipped(settings: &Settings) -> Option<String> {
-    settings.int(SKIP_MS).map(|ms| format!("without the first {ms} ms"))
+    settings.get(&SKIP_MS).map(|ms| format!("without the first {ms} ms"))
 }
 
 /// Describes the state in which speed was lost, in words that need no kernel knowledge.

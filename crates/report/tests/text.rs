@@ -172,13 +172,16 @@ fn catalogue() -> Catalogue {
         doc: "The shortest time between two changes of frequency that schedutil asks for.",
         unit: "µs",
         range: Range::Int(0, 10_000_000),
-        default: Value::Derived("the platform's transition latency, by the kernel's rule"),
+        default: Value::Derived(
+            "the platform's transition latency, by the kernel's rule",
+            |_, _| None,
+        ),
         home: Home::Tunable("schedutil/rate_limit_us"),
     }];
     Catalogue {
         groups: vec![
-            Group { owner: None, params: &GENERAL },
-            Group { owner: Some(("governor", "schedutil")), params: &SCHEDUTIL },
+            Group::of(&GENERAL),
+            Group { owner: Some(("governor", "schedutil")), ..Group::of(&SCHEDUTIL) },
         ],
     }
 }

@@ -11,6 +11,7 @@
 mod draws;
 mod kernel;
 mod run;
+pub mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -144,7 +145,7 @@ fn simulate(
     }
     other.without.change(&mut experiment);
     let experiment = &experiment;
-    match experiment.settings.int(both_ways::SHORT_WAYS) {
+    match experiment.settings.get(&both_ways::SHORT_WAYS) {
         Some(0) => both_ways::both_ways(sink, |sink, closed| {
             prepared(experiment, sink, replay.clone(), other, closed)
         }),

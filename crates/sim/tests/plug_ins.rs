@@ -3,6 +3,7 @@
 
 use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::settings::Group;
 use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_sim::cpuidle::{self, IdleGovernor};
 use risetime_sim::governor::{self, DomainView, Effects, FreqRequest, Governor, Timer, Works};
@@ -114,7 +115,14 @@ const fn sampling(
     works: Works,
     make: fn(&Platform, usize, &risetime_model::settings::Settings) -> Box<dyn Governor>,
 ) -> governor::Descriptor {
-    governor::Descriptor { name: "sampling", doc: "by idle time", params: &[], works, make }
+    governor::Descriptor {
+        name: "sampling",
+        doc: "by idle time",
+        settings: Group::of(&[]),
+        rate_limit: None,
+        works,
+        make,
+    }
 }
 
 static EXACT: governor::Descriptor = sampling(Works::WhereSlow, |_, _, _| {
@@ -312,13 +320,13 @@ impl Tracker for Blind {
 static WINDOWS: tracker::Descriptor = tracker::Descriptor {
     name: "windows",
     doc: "busy time of the last window",
-    params: &[],
+    settings: Group::of(&[]),
     make: |_, _| Some(Box::new(Windows { now: Instant(0), tasks: Vec::new() })),
 };
 static BLIND: tracker::Descriptor = tracker::Descriptor {
     name: "blind",
     doc: "sees nobody do anything",
-    params: &[],
+    settings: Group::of(&[]),
     make: |_, _| Some(Box::new(Blind)),
 };
 

@@ -32,7 +32,7 @@ fn header() -> Header {
         work: Vec::new(),
     };
     let mut settings = risetime_model::Settings::default();
-    settings.0.insert("rate_limit_us".to_owned(), risetime_model::Value::Int(70));
+    settings.insert("rate_limit_us", risetime_model::Value::Int(70));
     Header {
         run: Run {
             backend: BackendKind::Sim,

@@ -39,7 +39,7 @@ use risetime_job::answer::{Answer, FNV_START, fnv};
 use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{GroupId, Instant, Span};
-use risetime_model::settings::{SKIP_MS, Value};
+use risetime_model::settings::{SKIP_MS, keys};
 use risetime_model::workload::TaskGroup;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
 use risetime_trace::{
@@ -288,7 +288,7 @@ impl Backend for Vm {
     fn identity(&self, experiment: &Experiment) -> Result<Option<String>, RunError> {
         let e = experiment;
         let prepared = self.prepare(e)?;
-        let own = OF_TASKS.map(|name| e.settings.0.get(name));
+        let own = OF_TASKS.map(|name| e.settings.by_name(name));
         let asked = format!(
             "{FORM} {:?} {:?} {:?} {:?} {:?} {own:?}",
             e.workload.name, e.policy.name, e.policy.kernel, e.phase, e.seed
@@ -463,11 +463,11 @@ fn quotas(groups: &[TaskGroup], values: &BTreeMap<String, String>) -> Vec<Event>
 }
 
 /// Name of the guest's HZ, and of the setting that it becomes.
-const HZ: &str = "hz";
+const HZ: &str = keys::HZ.name();
 
 /// Whether the kernel that booted has the HZ that was asked for, if one was. It is built in.
 fn has_its_hz(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), RunError> {
-    match (e.settings.int(HZ), values.get(HZ)) {
+    match (e.settings.get(&keys::HZ), values.get(HZ)) {
         (Some(asked), Some(has)) if asked.to_string() != *has => {
             let what = format!("found {asked}, the kernel that booted was built with HZ={has}");
             let hint = "leave it out, or boot a kernel of that HZ with --kernel";
@@ -478,8 +478,14 @@ fn has_its_hz(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), R
 }
 
 /// Settings of a trace that are no files of the guest to read back.
-const OF_TASKS: [&str; 6] =
-    ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK, plan::HIGHRES, SKIP_MS];
+const OF_TASKS: [&str; 6] = [
+    keys::GOVERNOR.name(),
+    keys::UCLAMP_MIN.name(),
+    keys::UCLAMP_MAX.name(),
+    keys::TIMER_SLACK_NS.name(),
+    keys::HIGHRES.name(),
+    SKIP_MS.name(),
+];
 
 /// Collects every setting as the kernel has it.
 fn settings(
@@ -488,26 +494,26 @@ fn settings(
     values: &BTreeMap<String, String>,
     hz: u32,
 ) -> Settings {
-    let mut all: BTreeMap<String, Value> = BTreeMap::new();
+    let mut all = Settings::default();
     for name in OF_TASKS {
-        if let Some(v) = e.settings.0.get(name) {
-            all.insert(name.into(), v.clone());
+        if let Some(v) = e.settings.by_name(name) {
+            all.insert(name, v.clone());
         }
     }
     for (name, path) in &plan.settings {
         // Not there, or (sched_energy_aware where it cannot be) empty: no such setting.
         if let Some(text) = values.get(path).filter(|t| !t.starts_with('!') && !t.trim().is_empty())
         {
-            all.insert(name.clone(), plan::value(text));
+            all.insert(name, plan::value(text));
         }
     }
-    all.insert("first_cpu".into(), Value::Int(plan.job.first_cpu.into()));
-    all.insert(HZ.into(), Value::Int(hz.into()));
+    all.set(&keys::FIRST_CPU, i64::from(plan.job.first_cpu));
+    all.set(&keys::HZ, i64::from(hz));
     let driver = values.iter().find(|(k, _)| k.ends_with("/scaling_driver"));
     if let Some((_, driver)) = driver {
-        all.insert("scaling_driver".into(), plan::value(driver));
+        all.set(&keys::SCALING_DRIVER, plan::value(driver));
     }
-    Settings(all)
+    all
 }
 
 /// The signals whose probes the kernel accepted.
@@ -559,7 +565,7 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
             KernelRev::NEWEST
         ));
     }
-    if e.settings.int("sched_cache") == Some(1)
+    if e.settings.get(&keys::SCHED_CACHE) == Some(1)
         && values.get(plan::LLC_BALANCING).is_some_and(|v| v.starts_with('!'))
     {
         notes.push("this kernel gathers no tasks by cache (CONFIG_SCHED_CACHE), the simulator does unless told sched_cache=0".into());
@@ -567,7 +573,7 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     if values.get(plan::ENERGY_AWARE).is_some_and(|v| v.starts_with('!')) {
         notes.push("this kernel has no energy-aware scheduling (CONFIG_ENERGY_MODEL)".into());
     }
-    if !e.platform.thermal.is_empty() && e.settings.int("thermal") != Some(0) {
+    if !e.platform.thermal.is_empty() && e.settings.get(&keys::THERMAL) != Some(0) {
         notes.push("a virtual machine has no temperature: thermal zones are without effect".into());
     }
     // Not every architecture keeps the others (arm64 has no irq average).

@@ -22,7 +22,13 @@ use risetime_kernel::features;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
-use risetime_model::settings::{Catalogue, Default, Home, Neutral, Param, Value};
+use risetime_model::settings::keys::{
+    FIRST_CPU, GOVERNOR, NI_RANDOM, SCALING_MAX_FREQ, SCALING_MIN_FREQ, TIMER_SLACK_NS, UTIL_EST,
+    governor,
+};
+use risetime_model::settings::{
+    Catalogue, Default, Home, Int, Key, Neutral, Param, Value, own_name,
+};
 use risetime_model::workload::{self, Hotplug, TaskGroup, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
 
@@ -38,20 +44,10 @@ pub(crate) const LLC_BALANCING: &str = "/sys/kernel/debug/sched/llc_balancing/en
 pub(crate) const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
 pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 
-/// Settings with files of each policy that are written in a way of their own: the governor, which is
-/// always written, and the limits of the frequency, written as OPPs.
-const GOVERNOR: &str = "governor";
-/// Mainline's governors; whoever wants another one need not wait for a guest to refuse it.
-const MAINLINE: [&str; 6] =
-    ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"];
-/// Setting that each task asks for itself.
-pub(crate) const TIMER_SLACK: &str = "timer_slack_ns";
-/// Whether timers have a resolution of their own: told at boot.
-pub(crate) const HIGHRES: &str = "highres";
 /// Parameters of its command line that a guest is told.
 const TOLD: [&str; 1] = ["highres="];
-/// The highest first.
-const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
+/// Limits of the frequency, the highest first: written as OPPs of each policy, as the governor is in a way of its own.
+const LIMITS: [Key<Int>; 2] = [SCALING_MAX_FREQ, SCALING_MIN_FREQ];
 
 /// A job with the settings that its answer must confirm.
 #[derive(Clone, Debug)]
@@ -76,7 +72,7 @@ pub(crate) fn plan(
     let workload = e.workload.bind(&e.platform)?;
     no_stock_kernel(&workload)?;
     let uclamp = e.uclamp()?;
-    let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
+    let governor = e.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL).to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
     let (partitions, groups) = partitions::in_guest(&workload, first_cpu, &e.platform)?;
     let wanted = wanted(&workload, decisions);
@@ -89,7 +85,7 @@ pub(crate) fn plan(
         settle_ns: SETTLE_NS,
         buffer_kb: BUFFER_KB,
         linger_ns: 0,
-        timer_slack_ns: e.settings.int(TIMER_SLACK).map_or(0, |ns| ns.max(0) as u64),
+        timer_slack_ns: e.settings.get(&TIMER_SLACK_NS).map_or(0, |ns| ns.max(0) as u64),
         cpus: e.platform.cpus().map(|c| cpu(&e.platform, c)).collect(),
         modules: modules_for(&governor, modules),
         set: Vec::new(),
@@ -113,7 +109,7 @@ pub(crate) fn plan(
     for d in &e.platform.domains {
         let path = format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0);
         job.set.push((path.clone(), governor.clone()));
-        settings.push((GOVERNOR.to_string(), path));
+        settings.push((GOVERNOR.name().to_string(), path));
     }
     for (name, path) in files(e, catalogue) {
         match e.policy.set.get(&name) {
@@ -128,9 +124,9 @@ pub(crate) fn plan(
         (FEATURES.to_string(), format!("{no}{name}"))
     };
     if e.policy.kernel.has(features::NI_RANDOM) {
-        job.set.push(feature("NI_RANDOM", e.settings.int("ni_random").unwrap_or(0)));
+        job.set.push(feature("NI_RANDOM", e.settings.get(&NI_RANDOM).unwrap_or(0)));
     }
-    job.set.extend(e.settings.int("util_est").map(|on| feature("UTIL_EST", on)));
+    job.set.extend(e.settings.get(&UTIL_EST).map(|on| feature("UTIL_EST", on)));
     for d in &e.platform.domains {
         let (set, read) = limits(e, d);
         job.set.extend(set);
@@ -153,7 +149,7 @@ pub(crate) fn wanted(workload: &Workload, decisions: bool) -> Wanted {
 pub(crate) fn command_line(e: &Experiment, catalogue: &Catalogue) -> String {
     let told = |p: &Param| match p.home {
         Home::Boot(parameter) if TOLD.contains(&parameter) => {
-            e.settings.0.get(p.name).map(|value| format!(" {parameter}{value}"))
+            e.settings.get(p).map(|value| format!(" {parameter}{value}"))
         }
         _ => None,
     };
@@ -192,7 +188,7 @@ fn runtime_before_period(set: &mut [(String, String)]) {
 pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
     Job {
         cpus: platform.cpus().map(|c| cpu(platform, c)).collect(),
-        modules: modules_for("schedutil", modules),
+        modules: modules_for(governor::SCHEDUTIL, modules),
         ..Job::default()
     }
 }
@@ -201,9 +197,9 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
 #[expect(clippy::type_complexity, reason = "two lists of pairs, as in a job and in a plan")]
 fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, String)>) {
     let policy = d.cpus[0].0;
-    let asked = |name: &str| {
-        let own = e.policy.set.get(&format!("{name}.policy{policy}"));
-        match own.or(e.policy.set.get(name)) {
+    let asked = |of: Key<Int>| {
+        let own = e.policy.set.get(&own_name(of.name(), d.cpus[0]));
+        match own.or(e.policy.said(&of)) {
             Some(Value::Int(khz)) => Some(KHz((*khz).max(0) as u64)),
             _ => None,
         }
@@ -213,11 +209,11 @@ fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, St
     let [max, min] = LIMITS.map(asked);
     let both = cpufreq_set_policy(&table, min.unwrap_or(KHz(0)), max.unwrap_or(KHz(u64::MAX)));
     let Some((lowest, highest)) = both else { return (Vec::new(), Vec::new()) };
-    let path = |name: &str| format!("{CPUFREQ}/policy{policy}/{name}");
+    let path = |of: Key<Int>| format!("{CPUFREQ}/policy{policy}/{of}");
     let set = [(LIMITS[0], max, highest), (LIMITS[1], min, lowest)];
     let set = set.into_iter().filter(|(_, asked, _)| asked.is_some());
-    set.map(|(name, _, opp)| {
-        ((path(name), opp.0.to_string()), (format!("{name}.policy{policy}"), path(name)))
+    set.map(|(of, _, opp)| {
+        ((path(of), opp.0.to_string()), (own_name(of.name(), d.cpus[0]), path(of)))
     })
     .unzip()
 }
@@ -244,16 +240,18 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
     }
     for (_, param) in catalogue.params() {
         // As it was understood: `80%` is 80.
-        let set = e.policy.set.get(param.name).and(e.settings.0.get(param.name));
+        let set = e.policy.said(param).and(e.settings.get(param));
         if let (Some(value), Some((why, neutral))) = (set, refusal(param.home))
             && !neutral.is(value)
         {
             return Err(refused(e, param.name, value, why));
         }
     }
-    if let Some(governor) = e.settings.name(GOVERNOR).filter(|name| !MAINLINE.contains(name)) {
+    if let Some(governor) =
+        e.settings.get(&GOVERNOR).filter(|name| !governor::MAINLINE.contains(name))
+    {
         let why = "no stock kernel has this governor".to_string();
-        return Err(refused(e, GOVERNOR, &Value::Name(governor.to_string()), why));
+        return Err(refused(e, GOVERNOR.name(), &Value::Name(governor.to_string()), why));
     }
     Ok(())
 }
@@ -306,21 +304,22 @@ fn setting(e: &Experiment, name: &str, value: &Value) -> String {
 /// written: the system's, the fair class's, the governor's.
 fn files(e: &Experiment, catalogue: &Catalogue) -> Vec<(String, String)> {
     // A default that is derived and then not there: this kernel has no such setting.
-    let has =
-        |p: &Param| !matches!(p.default, Default::Derived(_)) || e.settings.0.contains_key(p.name);
+    let has = |p: &Param| !matches!(p.default, Default::Derived(..)) || e.settings.is_set(p);
     let [mut system, mut fair, mut governor] = [const { Vec::new() }; 3];
-    for (_, p) in catalogue.params().filter(|(g, p)| g.in_use(&e.settings.0) && has(p)) {
+    for (_, p) in catalogue.params().filter(|(g, p)| g.in_use(&e.settings) && has(p)) {
         let of = |policy: CpuId| p.home.file(policy).map(|path| (p.name.to_string(), path));
         match p.home {
             Home::Sysctl(_) | Home::CpuSysfs(_) => system.extend(of(CpuId(0))),
             // A guest has no such file for states that it does not have.
-            Home::Cpu(_) if e.policy.set.contains_key(p.name) => {
+            Home::Cpu(_) if e.policy.said(p).is_some() => {
                 system.extend(e.platform.cpus().filter_map(of));
             }
             Home::Debugfs(_) => fair.extend(of(CpuId(0))),
             Home::DebugfsCpu(_) => fair.extend(e.platform.cpus().filter_map(of)),
             Home::Tunable(_) => governor.extend(of(CpuId(0))),
-            Home::Policy(_) if p.name != GOVERNOR && !LIMITS.contains(&p.name) => {
+            Home::Policy(_)
+                if p.name != GOVERNOR.name() && !LIMITS.iter().any(|of| of.name() == p.name) =>
+            {
                 governor.extend(e.platform.domains.iter().filter_map(|d| of(d.cpus[0])));
             }
             // Written elsewhere, part of the tasks, or nothing that the guest is told.
@@ -370,7 +369,7 @@ fn cpu(platform: &Platform, cpu: CpuId) -> Cpu {
 /// The CPU that the setting names, else the lowest-numbered of the smallest capacity in the
 /// first task's mask.
 fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
-    if let Some(cpu) = e.settings.int("first_cpu") {
+    if let Some(cpu) = e.settings.get(&FIRST_CPU) {
         return CpuId(cpu as u32);
     }
     let all: Vec<CpuId> = e.platform.cpus().collect();
@@ -459,8 +458,8 @@ fn group_number(e: &Experiment, path: &str) -> u32 {
 
 /// The lowest and the highest frequency that a domain may have under this job.
 pub(crate) fn frequency_limits(job: &Job, d: &Domain) -> (KHz, KHz) {
-    let limit = |name: &str| {
-        let path = format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0);
+    let limit = |of: Key<Int>| {
+        let path = format!("{CPUFREQ}/policy{}/{of}", d.cpus[0].0);
         let set = job.set.iter().find(|(p, _)| *p == path);
         set.and_then(|(_, khz)| khz.parse().ok().map(KHz))
     };

@@ -18,6 +18,7 @@ use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_model::platform::{Domain, Opp, cpu_ranges};
+use risetime_model::settings::keys::governor;
 use risetime_model::{InputError, Platform};
 use risetime_trace::RunError;
 use std::collections::BTreeMap;
@@ -173,7 +174,7 @@ fn energy_aware(platform: &Platform, job: &Job, values: &Values) -> Result<(), S
     let possible = differ
         && platform.domains.iter().all(has_power)
         && job.partitions.is_empty()
-        && governors().all(|(_, governor)| governor == "schedutil");
+        && governors().all(|(_, name)| name == governor::SCHEDUTIL);
     // A setting of the policy's was looked at as every setting; a kernel without the model at all
     // (no such file) is the user's own.
     let there = values.get(ENERGY_AWARE).filter(|v| !v.starts_with('!'));

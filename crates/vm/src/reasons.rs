@@ -26,6 +26,8 @@ use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff, uclamp_
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
+use risetime_model::settings::keys::{self, governor};
+use risetime_model::settings::{Int, Key};
 use risetime_model::{Platform, Settings};
 use risetime_trace::{
     Event, Header, Hears, Origin, PressureClass, Signal, SwitchOut, TraceSink, Why,
@@ -65,9 +67,9 @@ enum Governed {
 impl Governed {
     /// `None`: in a way that is not known here.
     fn of(settings: &Settings) -> Option<Governed> {
-        match settings.name("governor").unwrap_or("schedutil") {
-            "schedutil" => Some(Governed::Schedutil),
-            "performance" | "powersave" | "userspace" => Some(Governed::Fixed),
+        match settings.get(&keys::GOVERNOR).unwrap_or(governor::SCHEDUTIL) {
+            governor::SCHEDUTIL => Some(Governed::Schedutil),
+            name if governor::FIXED.contains(&name) => Some(Governed::Fixed),
             _ => None,
         }
     }
@@ -382,19 +384,17 @@ impl TraceSink for Reasons<'_> {
         let told = |name: &str| header.run.signals.iter().any(|s| s.name == name);
         self.misfits = told("misfit");
         let of_policy = |d: &Domain| {
-            let own = header.machine.settings.int(&format!("rate_limit_us.policy{}", d.cpus[0].0));
-            own.or(header.machine.settings.int("rate_limit_us")).unwrap_or(0)
+            header.machine.settings.of_policy(&keys::RATE_LIMIT_US, d.cpus[0]).unwrap_or(0)
         };
         for (p, d) in self.policies.iter_mut().zip(&self.platform.domains) {
             p.governed = Governed::of(&header.machine.settings).filter(|_| told("freq_request"));
             p.rate_limit_us = of_policy(d).clamp(0, u32::MAX.into()) as u32;
         }
-        let most = |name: &str| {
-            header.machine.settings.int(name).map_or(Util(1024), |v| Util(v.clamp(0, 1024) as u64))
+        let most = |of: &Key<Int>| {
+            header.machine.settings.get(of).map_or(Util(1024), |v| Util(v.clamp(0, 1024) as u64))
         };
-        self.rt_min = most("sched_util_clamp_min_rt_default");
-        let system =
-            Uclamp { min: most("sched_util_clamp_min"), max: most("sched_util_clamp_max") };
+        self.rt_min = most(&keys::RT_UCLAMP_MIN);
+        let system = Uclamp { min: most(&keys::UTIL_CLAMP_MIN), max: most(&keys::UTIL_CLAMP_MAX) };
         let root = UclampLimits { group: None, system };
         self.groups = vec![root];
         for g in &self.job.groups {
@@ -485,7 +485,7 @@ mod tests {
         let (job, task) = (Job::default(), Task::default());
         let settings =
             [("governor", Value::Name(governor.into())), ("rate_limit_us", Value::Int(10_000))];
-        let settings = Settings(settings.map(|(k, v)| (k.to_string(), v)).into());
+        let settings = Settings::from_iter(settings.map(|(k, v)| (k.to_string(), v)));
         let has = |name: &str| signals.contains(&name);
         let header = Header {
             run: Run {

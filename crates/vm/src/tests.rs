@@ -300,7 +300,7 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
         ),
         ("7.2.1", 250, "vm")
     );
-    assert_eq!(header.machine.settings.int("sched_energy_aware"), Some(1));
+    assert_eq!(header.machine.settings.get(&risetime_sim::settings::SCHED_ENERGY_AWARE), Some(1));
     let period = PeriodMemory { group: GroupId(2), ends: Instant(420) };
     assert_eq!(header.image.periods, [period], "the root group is 1");
     assert_eq!(
@@ -413,7 +413,7 @@ fn ticks_that_the_kernel_has_not_end_the_run() {
     let rig = Rig::answering("ticks", &answer(&obedient("linux-7.2")));
     let at = |hz: i64| {
         let mut e = experiment("linux-7.2");
-        e.settings.0.insert("hz".into(), Value::Int(hz));
+        e.settings.set(&risetime_model::settings::keys::HZ, hz);
         rig.vm.run(&e, &mut ())
     };
     at(250).expect("what it was built with");

@@ -8,6 +8,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::workload::JobMark;
 use risetime_model::{Experiment, Platform, Policy, Workload};
+use risetime_sim::settings::{GOVERNOR, RATE_LIMIT_US, SCHED_ENERGY_AWARE};
 use risetime_trace::{Backend, Event, Memory, SwitchOut, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
@@ -104,8 +105,8 @@ fn real_kernel_a_ramp_on_the_m1_is_the_published_one_and_the_same_held_on_a_busy
     let (vm, _) = vm();
     let (trace, text) = run_on(&vm, &e);
     let header = trace.header().unwrap();
-    assert_eq!(header.machine.settings.int("rate_limit_us"), Some(10_000), "read back");
-    assert_eq!(header.machine.settings.int("sched_energy_aware"), Some(1));
+    assert_eq!(header.machine.settings.get(&RATE_LIMIT_US), Some(10_000), "read back");
+    assert_eq!(header.machine.settings.get(&SCHED_ENERGY_AWARE), Some(1));
     assert_eq!(header.run.lost, [""; 0]);
     starts_from_a_known_state(&trace);
     let migrated =
@@ -161,7 +162,7 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
     let e = experiment("laptop4", "+governor=powersave", 1);
     let (trace, _) = run(&e);
     let header = trace.header().unwrap();
-    assert_eq!(header.machine.settings.name("governor"), Some("powersave"));
+    assert_eq!(header.machine.settings.get(&GOVERNOR), Some("powersave"));
     let raised = |e: &Event| matches!(e, Event::Freq { freq, .. } if *freq > KHz(400_000));
     assert!(!trace.events().iter().any(|(at, e)| at.0 > 0 && raised(e)));
 }

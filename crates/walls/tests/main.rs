@@ -53,6 +53,14 @@ fn no_crate_wants_a_newer_rust_than_we_promise() {
 }
 
 #[test]
+fn no_setting_is_looked_up_by_a_text() {
+    let rooms =
+        ["analysis", "cli", "deploy", "host", "lab", "model", "report", "sim", "trace", "vm"];
+    let src = |room| root().join("crates").join(room).join("src");
+    assert_eq!(rooms.map(|room| sources::settings_by_text(&src(room))).concat(), [""; 0]);
+}
+
+#[test]
 fn kernel_and_sim_touch_no_hash_float_clock_file_or_thread() {
     let found = ["kernel", "sim"]
         .map(|room| sources::forbidden_in(&root().join("crates").join(room).join("src")));

@@ -57,6 +57,44 @@ pub(crate) fn forbidden_in(src: &Path) -> Vec<String> {
         .collect()
 }
 
+/// Are there settings that product code looks up by a text, where a typing error would be a setting that nobody has set? Items
+/// and keys (`model/src/settings`) have names once, where they are declared.
+pub(crate) fn settings_by_text(src: &Path) -> Vec<String> {
+    let test =
+        |f: &Path| f.ends_with("tests.rs") || f.components().any(|c| c.as_os_str() == "tests");
+    let code = |f: &PathBuf| f.extension().is_some_and(|e| e == "rs");
+    let inside = |f: &Path| f.strip_prefix(src).expect("below src").to_path_buf();
+    files(src)
+        .into_iter()
+        .filter(|f| code(f) && !test(&inside(f)))
+        .flat_map(|f| by_text(&text(&f)).into_iter().map(move |l| format!("{}: {l}", f.display())))
+        .collect()
+}
+
+/// Look-ups of a setting by a literal, or by one that is put together.
+const BY_TEXT: &[&str] =
+    &[".by_name(", "settings.insert(", "settings.remove(", ".set.get(", ".set.contains_key("];
+
+fn by_text(source: &str) -> Vec<String> {
+    let literal = |rest: &str| {
+        let argument = rest.trim_start_matches('&');
+        argument.starts_with('"') || argument.starts_with("format!(")
+    };
+    let looks_up = |line: &&str| {
+        let anonymous = line.contains("Key::") && line.contains("::new(\"");
+        let declared =
+            line.trim_start().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+        BY_TEXT.iter().any(|call| line.split(call).skip(1).any(literal))
+            || (anonymous && !declared.starts_with("const ") && !line.contains("pub(super) const "))
+    };
+    without_tests(source)
+        .into_iter()
+        .map(without_comment)
+        .filter(looks_up)
+        .map(|l| l.trim().to_string())
+        .collect()
+}
+
 fn forbidden(source: &str) -> Vec<String> {
     let guilty = |line: &&str| {
         FORBIDDEN.iter().any(|word| has_word(line, word)) && !ALLOWED.contains(&line.trim())
@@ -202,6 +240,23 @@ mod tests {
         );
         assert_eq!(forbidden(&format!("{fine}let a: f64;")), ["let a: f64;"]);
         assert_eq!(forbidden("#[cfg(test)]\nuse x;\nlet a: f64;"), ["let a: f64;"]);
+    }
+
+    #[test]
+    fn a_setting_that_is_looked_up_by_a_text_is_noticed() {
+        for line in [
+            r#"settings.by_name("a")"#,
+            r#"e.policy.set.get("a")"#,
+            r#"policy.set.contains_key("a")"#,
+            r#"settings.by_name(&format!("a{n}"))"#,
+            r#"settings.insert("a", 1)"#,
+            r#"settings.get(&Key::<Int>::new("a"))"#,
+        ] {
+            assert_eq!(by_text(line), [line], "{line}");
+        }
+        let fine =
+            "settings.get(&A); all.by_name(name);\npub(crate) const A: Key<Int> = Key::new(\"a\");";
+        assert_eq!(by_text(fine), [""; 0]);
     }
 
     #[test]

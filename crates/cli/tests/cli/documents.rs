@@ -4,7 +4,7 @@ use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, 
 use risetime_analysis::named::{ALL, FIGURES, Owner};
 use risetime_kernel::KernelRev;
 use risetime_kernel::features::{Known, Row, TABLE};
-use risetime_model::settings::{Catalogue, Default, Group, Param};
+use risetime_model::settings::{Catalogue, Default, Param};
 use risetime_trace::{Event, Hears, Kind, Why};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -464,48 +464,13 @@ fn settings(catalogue: &Catalogue) -> String {
     for group in catalogue.groups.iter().filter(|g| !g.params.is_empty()) {
         let title = match group.owner {
             Some((kind, name)) => format!("With {kind} `{name}`"),
-            None => title_of(group).to_string(),
+            None => group.title.to_string(),
         };
         page += &format!("\n## {title}\n\n| setting | values | default | where | what it does |\n");
         page += "|---|---|---|---|---|\n";
         group.params.iter().for_each(|p| page += &row(p));
     }
     page
-}
-
-/// A heading for a group that belongs to no governor: by its first setting.
-fn title_of(group: &Group) -> &'static str {
-    match group.params[0].name {
-        "governor" => "The system",
-        "preempt" => "Preemption",
-        "sched_rt_period_us" => "Sysctls",
-        "sched_cache" => "Tasks that gather under one cache",
-        "dl_placement" => "Deadline tasks, as no stock kernel has them",
-        "sched_demotion" => "Demotion, which no kernel has",
-        "rt_group_sched" => "Real-time groups under servers, which no kernel has",
-        "sched_high_fair_percent" => "SCHED_HIGH, which no kernel has",
-        "pelt_invariance" => "Load tracking of older kernels",
-        "fits_capacity" => "Response-time series, and other patches",
-        "irq_period_us" => "Interrupts",
-        "scaling_max_freq" => "Limits on the frequency",
-        "highres" => "Timers",
-        "sched_overcommit_fair_percent" => "SCHED_OVERCOMMIT, which no kernel has",
-        "hw_capped_khz" => "Hardware that slows down",
-        "hw_capped_above_millicelsius" => "Hardware that gets too hot",
-        "firmware_capped_khz" => "Firmware that caps",
-        "power_limit_uw" => "Power budgets",
-        "scaling_max_freq_to" => "Limits that change",
-        "hw_pressure" => "How the scheduler hears of caps",
-        "cpu_dma_latency" => "Idle states",
-        "energy_model" => "The energy model",
-        "thermal" => "Heat",
-        "noise" => "Costs",
-        "stop_work_ns" => "The stop class",
-        "sched_fair_class" => "MuQSS",
-        "power_hal" => "Hint sessions, which user space makes",
-        "first_cpu" => "The start",
-        other => panic!("a group that begins with {other} needs a heading here"),
-    }
 }
 
 fn row(p: &Param) -> String {
@@ -517,7 +482,7 @@ fn row(p: &Param) -> String {
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),
         Default::Name(s) => format!("`{s}`"),
-        Default::Derived(how) => how.to_string(),
+        Default::Derived(how, _) => how.to_string(),
         Default::Unset => "not set".to_string(),
     };
     format!("| `{}` | {values} | {default} | {} | {} |\n", p.name, p.home, p.doc)

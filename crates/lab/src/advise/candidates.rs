@@ -15,9 +15,15 @@
 use risetime_analysis::advice::{Step, Steps};
 use risetime_analysis::{RunResult, group_name};
 use risetime_kernel::features;
-use risetime_model::settings::{Group, Param, Value};
+use risetime_model::settings::keys::governor;
+use risetime_model::settings::{Group, Int, Param, Value};
 use risetime_model::workload::{Attr, KeyOf, Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
+use risetime_sim::settings::{
+    BASE_SLICE_NS, CPU_DMA_LATENCY, GOVERNOR, MAX_CSTATE, RAMPUP_MULTIPLIER, RATE_LIMIT_US,
+    SCHED_ENERGY_AWARE, SCHEDUTIL, TRACKER, conservative, interactive, ondemand, schedfreq,
+    schedutil_2016, walt,
+};
 
 /// Number of others that are changed together, and of those changed one at a time.
 const OTHERS: (usize, usize) = (8, 2);
@@ -63,20 +69,20 @@ pub(super) fn candidates(
     if !has_slices(e) {
         left_out.push("slices of a task's own: since 6.12");
     }
-    if e.settings.int("rampup_multiplier").is_none() {
+    if !e.settings.is_set(&RAMPUP_MULTIPLIER) {
         left_out.push("rampup multipliers: a patched kernel's (--policy rfc-v1)");
     }
     (all, left_out)
 }
 
 fn governor(e: &Experiment) -> &str {
-    e.settings.name("governor").unwrap_or("schedutil")
+    e.settings.get(&GOVERNOR).unwrap_or(SCHEDUTIL)
 }
 
 /// Whether a clamp can make a difference: only schedutil follows it, and placement where CPUs differ.
 fn clamps_act(e: &Experiment) -> bool {
     let (small, big) = capacities(&e.platform);
-    e.policy.kernel.has(features::UCLAMP) && (governor(e) == "schedutil" || small < big)
+    e.policy.kernel.has(features::UCLAMP) && (governor(e) == SCHEDUTIL || small < big)
 }
 
 fn has_slices(e: &Experiment) -> bool {
@@ -281,53 +287,49 @@ fn of_groups(e: &Experiment, who: &Who<'_>) -> Vec<Steps> {
 /// Settings of the whole system.
 fn of_all(e: &Experiment) -> Vec<Steps> {
     let catalogue = risetime_sim::catalogue();
-    let setting = |name: &str, value: Value| {
+    let setting = |of: &Param, value: Value| {
         let of_it =
-            |(group, p): &(&Group, &'static Param)| p.name == name && group.in_use(&e.settings.0);
+            |(group, p): &(&Group, &'static Param)| p.name == of.name && group.in_use(&e.settings);
         let (_, param) = catalogue.params().find(of_it)?;
-        (e.settings.0.get(name) != Some(&value))
-            .then(|| vec![Step::Setting { name: name.into(), value, home: param.home }])
+        (e.settings.get(of) != Some(&value))
+            .then(|| vec![Step::Setting { name: of.name.into(), value, home: param.home }])
     };
     let mut all = Vec::new();
-    let mut numbers = |name: &str, values: &[i64]| {
-        let there = e.settings.int(name).is_some();
+    let mut numbers = |of: &Param, values: &[i64]| {
+        let there = e.settings.is_set(of);
         let tried = values.iter().filter(|_| there);
-        all.extend(tried.filter_map(|n| setting(name, Value::Int(*n))));
+        all.extend(tried.filter_map(|n| setting(of, Value::Int(*n))));
     };
-    numbers("rate_limit_us", &[500, 2000]);
-    numbers("rampup_multiplier", &[2, 3, 4]);
-    if let Some(ns) = e.settings.int("base_slice_ns") {
-        numbers("base_slice_ns", &[(ns / 3).max(100_000)]);
+    numbers(&RATE_LIMIT_US, &[500, 2000]);
+    numbers(&RAMPUP_MULTIPLIER, &[2, 3, 4]);
+    if let Some(ns) = e.settings.get(&BASE_SLICE_NS) {
+        numbers(&BASE_SLICE_NS, &[(ns / 3).max(100_000)]);
     }
     let (small, big) = capacities(&e.platform);
     if small < big {
-        numbers("sched_energy_aware", &[0]);
+        numbers(&SCHED_ENERGY_AWARE, &[0]);
     }
-    all.extend(idle_states(e).into_iter().filter_map(|(name, n)| setting(name, Value::Int(n))));
-    for (name, values) in tunables(e) {
-        all.extend(values.into_iter().filter_map(|value| setting(name, value)));
+    all.extend(idle_states(e).into_iter().filter_map(|(of, n)| setting(&of, Value::Int(n))));
+    for (of, values) in tunables(e) {
+        all.extend(values.into_iter().filter_map(|value| setting(&of, value)));
     }
     for name in governors(e) {
-        all.extend(setting("governor", Value::Name(name.into())));
+        all.extend(setting(&GOVERNOR, Value::Name(name.into())));
     }
     all
 }
 
 /// Changes that keep CPUs from idle states that take long to leave: down to the shallowest, by the
 /// limit that a program asks for and by the driver's, and with half of what the deepest takes.
-fn idle_states(e: &Experiment) -> Vec<(&'static str, i64)> {
+fn idle_states(e: &Experiment) -> Vec<(Int, i64)> {
     let states = || e.platform.domains.iter().flat_map(|d| &d.idle);
     let us = |s: &risetime_model::platform::IdleState| (s.exit_latency.0 / 1000) as i64;
     let deepest = states().map(us).max().unwrap_or(0);
     let shallowest = e.platform.domains.iter().filter_map(|d| d.idle.first()).map(us).max();
-    let free = ["cpu_dma_latency", "max_cstate"].iter().all(|n| e.settings.int(n).is_none());
+    let free = ![CPU_DMA_LATENCY, MAX_CSTATE].iter().any(|of| e.settings.is_set(of));
     match shallowest {
         Some(us) if us < deepest && free => {
-            vec![
-                ("cpu_dma_latency", us),
-                ("cpu_dma_latency", (deepest / 2).max(us)),
-                ("max_cstate", 1),
-            ]
+            vec![(CPU_DMA_LATENCY, us), (CPU_DMA_LATENCY, (deepest / 2).max(us)), (MAX_CSTATE, 1)]
         }
         _ => Vec::new(),
     }
@@ -335,46 +337,47 @@ fn idle_states(e: &Experiment) -> Vec<(&'static str, i64)> {
 
 /// The governors that a stock kernel has, and that are no older form of another.
 fn governors(e: &Experiment) -> Vec<&'static str> {
-    let mut all = vec!["performance", "powersave"];
-    if governor(e) != "schedutil" {
-        all.extend(["ondemand", "conservative"]);
-        all.extend(e.policy.kernel.has(features::SCHEDUTIL).then_some("schedutil"));
+    let mut all = vec![governor::PERFORMANCE, governor::POWERSAVE];
+    if governor(e) != SCHEDUTIL {
+        all.extend([governor::ONDEMAND, governor::CONSERVATIVE]);
+        all.extend(e.policy.kernel.has(features::SCHEDUTIL).then_some(SCHEDUTIL));
     }
     all
 }
 
 /// Changes of the tunables of the governor and the tracker in use, the likeliest to help first:
 /// sooner, then higher. For a time, shares of its value are tried.
-fn tunables(e: &Experiment) -> Vec<(&'static str, Vec<Value>)> {
-    let parts = |name: &str, by: &[i64]| -> Vec<Value> {
-        let now = e.settings.int(name).unwrap_or(0);
-        by.iter().map(|by| Value::Int(now / by)).filter(|v| *v != Value::Int(0)).collect()
+fn tunables(e: &Experiment) -> Vec<(Param, Vec<Value>)> {
+    let parts = |of: Int, by: &[i64]| {
+        let now = e.settings.get(&of).unwrap_or(0);
+        let values = by.iter().map(|by| Value::Int(now / by)).filter(|v| *v != Value::Int(0));
+        (of.0, values.collect::<Vec<_>>())
     };
-    let numbers = |all: &[i64]| all.iter().copied().map(Value::Int).collect::<Vec<_>>();
+    let numbers = |of: &Param, all: &[i64]| (*of, all.iter().copied().map(Value::Int).collect());
     let mut all = match governor(e) {
-        "ondemand" => vec![
-            ("sampling_rate", parts("sampling_rate", &[2, 4])),
-            ("up_threshold", numbers(&[80, 60])),
-            ("sampling_down_factor", numbers(&[10])),
+        governor::ONDEMAND => vec![
+            parts(ondemand::SAMPLING_RATE, &[2, 4]),
+            numbers(&ondemand::UP_THRESHOLD, &[80, 60]),
+            numbers(&ondemand::SAMPLING_DOWN_FACTOR, &[10]),
         ],
-        "conservative" => vec![
-            ("freq_step", numbers(&[20, 100])),
-            ("up_threshold", numbers(&[60])),
-            ("sampling_rate", parts("sampling_rate", &[2])),
+        governor::CONSERVATIVE => vec![
+            numbers(&conservative::FREQ_STEP, &[20, 100]),
+            numbers(&conservative::UP_THRESHOLD, &[60]),
+            parts(conservative::SAMPLING_RATE, &[2]),
         ],
         "interactive" => vec![
-            ("timer_rate", parts("timer_rate", &[2, 4])),
-            ("target_loads", numbers(&[70])),
-            ("go_hispeed_load", numbers(&[80])),
-            ("min_sample_time", parts("min_sample_time", &[4])),
+            parts(interactive::TIMER_RATE, &[2, 4]),
+            numbers(&interactive::TARGET_LOADS, &[70]),
+            numbers(&interactive::GO_HISPEED_LOAD, &[80]),
+            parts(interactive::MIN_SAMPLE_TIME, &[4]),
         ],
-        "schedutil-2016" => vec![("sampling_rate", parts("sampling_rate", &[4, 16]))],
-        "schedfreq" => vec![("throttle_nsec", parts("throttle_nsec", &[4]))],
+        "schedutil-2016" => vec![parts(schedutil_2016::SAMPLING_RATE, &[4, 16])],
+        "schedfreq" => vec![parts(schedfreq::THROTTLE_NSEC, &[4])],
         _ => Vec::new(),
     };
-    if e.settings.name("tracker") == Some("walt") {
-        all.push(("walt_ravg_window", parts("walt_ravg_window", &[2])));
-        all.push(("sched_window_stats_policy", vec![Value::Name("max".into())]));
+    if e.settings.get(&TRACKER) == Some("walt") {
+        all.push(parts(walt::WINDOW, &[2]));
+        all.push((walt::STATS.0, vec!["max".into()]));
     }
     all
 }

@@ -197,8 +197,8 @@ fn is_setting(name: &str) -> bool {
 }
 
 fn recipe(request: &Request, phases: u32) -> Recipe {
-    let noise = request.noise.filter(|_| request.set.iter().all(|(name, _)| name != NOISE));
-    let noise = noise.map(|profile| (NOISE.to_string(), Value::Name(profile.into())));
+    let noise = request.noise.filter(|_| request.set.iter().all(|(name, _)| name != NOISE.name));
+    let noise = noise.map(|profile| (NOISE.name.to_string(), Value::Name(profile.into())));
     Recipe {
         workload: request.workload.clone(),
         changes: request.changes.iter().map(|c| (c.key.clone(), c.value.clone())).collect(),

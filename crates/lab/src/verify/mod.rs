@@ -34,10 +34,13 @@ use reference::{Start, beginnings, creator, given, hotplug, image, kthread, peri
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::Value;
+use risetime_model::settings::keys::HZ;
 use risetime_model::{Experiment, Settings, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
+use risetime_sim::settings::{
+    PREEMPT, RATE_LIMIT_US, RT_UCLAMP_MIN, SCHED_ENERGY_AWARE, UCLAMP_TASK,
+};
 use risetime_trace::{Backend, BackendKind, Memory, RunError};
 use std::sync::Arc;
 
@@ -251,10 +254,11 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
 ///
 /// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
 /// the latency only sets the default rate limit. A kernel that says nothing of energy-aware scheduling has
-/// none, or cannot have it here; so with clamps, and with a choice of preemption models.
+/// none, or cannot have it here; so with clamps (CONFIG_UCLAMP_TASK, a sysctl for real-time tasks), and with a choice of
+/// preemption models: Debian's for arm64 have no CONFIG_PREEMPTION before 6.18, and do not tell.
 pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settings) -> Experiment {
     let mut platform = (*experiment.platform).clone();
-    if let Some(hz) = settings.int("hz").and_then(|hz| hz.try_into().ok()) {
+    if let Some(hz) = settings.get(&HZ).and_then(|hz| hz.try_into().ok()) {
         platform.hz = hz;
     }
     for domain in &mut platform.domains {
@@ -265,35 +269,25 @@ pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settin
     let rev = KernelRev::of_release(release).map(KernelRev::known);
     own.policy.kernel = rev.unwrap_or(own.policy.kernel);
     own.platform = Arc::new(platform);
-    own.settings.0.retain(|name, _| !name.starts_with("rate_limit_us."));
-    for (name, value) in own.settings.0.iter_mut() {
-        if let Some(read) = settings.0.get(name) {
+    for domain in &own.platform.domains {
+        own.settings.unset_own(&RATE_LIMIT_US, domain.cpus[0]);
+    }
+    for (name, value) in own.settings.iter_mut() {
+        if let Some(read) = settings.by_name(name) {
             *value = read.clone();
         }
     }
-    if !settings.0.contains_key(ENERGY_AWARE) {
-        own.settings.0.insert(ENERGY_AWARE.into(), Value::Int(0));
+    if !settings.is_set(&SCHED_ENERGY_AWARE) {
+        own.settings.set(&SCHED_ENERGY_AWARE, 0);
     }
-    if !settings.0.contains_key(RT_CLAMP) {
-        own.settings.0.insert(UCLAMP_TASK.into(), Value::Int(0));
+    if !settings.is_set(&RT_UCLAMP_MIN) {
+        own.settings.set(&UCLAMP_TASK, 0);
     }
-    if !settings.0.contains_key(PREEMPT) && !own.policy.kernel.has(features::PREEMPT_TOLD) {
-        own.settings.0.insert(PREEMPT.into(), Value::Name("voluntary".into()));
+    if !settings.is_set(&PREEMPT) && !own.policy.kernel.has(features::PREEMPT_TOLD) {
+        own.settings.set(&PREEMPT, "voluntary");
     }
     own
 }
-
-/// A kernel with clamps (CONFIG_UCLAMP_TASK) has this sysctl.
-const RT_CLAMP: &str = "sched_util_clamp_min_rt_default";
-
-/// The setting for one without.
-const UCLAMP_TASK: &str = "uclamp_task";
-
-/// The setting of energy-aware scheduling.
-const ENERGY_AWARE: &str = "sched_energy_aware";
-
-/// The preemption model: kernels that cannot change it do not tell. Debian's for arm64 have no CONFIG_PREEMPTION before 6.18.
-const PREEMPT: &str = "preempt";
 
 /// Whether a trace comes from the virtual machine.
 fn is_virtual(trace: &Memory) -> bool {
@@ -312,11 +306,11 @@ mod tests {
             ..crate::Request::new("rampup", "m1")
         };
         let e = request.experiments().expect("built in").remove(0);
-        let told = |value: &str| Settings([("preempt".into(), Value::Name(value.into()))].into());
+        let told = |value: &str| Settings::from_iter([(PREEMPT.name.into(), value.into())]);
         let model = |release: &str, says: &Settings| {
-            as_in_vm(&e, release, says).settings.name("preempt").map(str::to_string)
+            as_in_vm(&e, release, says).settings.get(&PREEMPT).map(str::to_string)
         };
-        assert_eq!(e.settings.name("preempt"), Some("full"));
+        assert_eq!(e.settings.get(&PREEMPT), Some("full"));
         for (release, expected) in [
             ("6.1.0-50-arm64", "voluntary"),
             ("6.12.117+deb13-arm64", "voluntary"),

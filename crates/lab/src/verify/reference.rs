@@ -13,6 +13,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::replay::{
     CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn,
 };
+use risetime_sim::settings::{GOVERNOR, SCHEDUTIL};
 use risetime_trace::{Event, Memory, PeriodMemory, PressureClass, RunError, SwitchOut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -182,7 +183,7 @@ fn begins_slow(trace: &Memory, platform: &Platform, start: &Start) -> bool {
     const AT_ONCE: Span = Span::from_us(1000);
     let domain = platform.domains.iter().find(|d| d.cpus.contains(&start.cpu));
     let schedutil =
-        trace.header().is_some_and(|h| h.machine.settings.name("governor") == Some("schedutil"));
+        trace.header().is_some_and(|h| h.machine.settings.get(&GOVERNOR) == Some(SCHEDUTIL));
     let Some(domain) = domain.filter(|_| schedutil && start.created) else { return false };
     let freqs = trace.events().iter().filter_map(|(at, event)| match *event {
         Event::Freq { cpu, freq } if cpu == domain.cpus[0] => Some((*at, freq)),

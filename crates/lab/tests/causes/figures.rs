@@ -3,6 +3,7 @@
 use risetime_analysis::Options;
 use risetime_lab::Request;
 use risetime_model::settings::Value;
+use risetime_model::settings::keys::{HZ, RATE_LIMIT_US};
 use risetime_trace::{Backend, RunError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,8 +63,8 @@ pub(crate) fn run(backend: &dyn Backend, request: &Request) -> Result<Lost, RunE
     for part in result.tasks.iter().flat_map(|t| &t.lost) {
         *lost.entry(part.state.into()).or_default() += part.ms;
     }
-    for key in ["hz", "rate_limit_us"] {
-        lost.extend(result.settings.int(key).map(|n| (key.into(), n as f64)));
+    for key in [HZ, RATE_LIMIT_US] {
+        lost.extend(result.settings.get(&key).map(|n| (key.name().into(), n as f64)));
     }
     Ok(lost)
 }

@@ -79,7 +79,7 @@ pub(crate) fn experiment(
     let workload = Workload::parse(&workload, "set").expect("tasks");
     let policy = Policy::from_arg_with(policy, &[]).expect("a policy");
     let mut settings = risetime_sim::resolve(platform, &policy).expect("settings");
-    settings.0.insert("skip_ms".into(), Value::Int((FROM.0 / 1_000_000) as i64));
+    settings.insert("skip_ms", Value::Int((FROM.0 / 1_000_000) as i64));
     Experiment {
         platform: Arc::clone(platform),
         workload: Arc::new(workload),

@@ -49,7 +49,7 @@ impl Experiment {
                 "kernel": policy.kernel.to_string(),
                 "set": values_to_json(&policy.set),
             },
-            "settings": values_to_json(&settings.0),
+            "settings": values_to_json(settings),
             "duration_ns": duration.0,
             "phase_ns": phase.0,
             "seed": seed,
@@ -110,7 +110,7 @@ impl Experiment {
                 set: policy.values("set")?,
                 places: BTreeMap::new(),
             },
-            settings: Settings(fields.values("settings")?),
+            settings: Settings::from(fields.values("settings")?),
             duration: Span(fields.number("duration_ns")?),
             phase: Span(fields.number("phase_ns")?),
             seed: fields.number("seed")?,
@@ -123,7 +123,7 @@ fn without_places(workload: &Workload) -> Workload {
     Workload { places: BTreeMap::new(), doubts: Vec::new(), ..workload.clone() }
 }
 
-fn values_to_json(values: &BTreeMap<String, Value>) -> Json {
+fn values_to_json<'a>(values: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Json {
     let one = |(name, value): (&String, &Value)| {
         let value = match value {
             Value::Int(n) => Json::from(*n),
@@ -131,7 +131,7 @@ fn values_to_json(values: &BTreeMap<String, Value>) -> Json {
         };
         (name.clone(), value)
     };
-    Json::Object(values.iter().map(one).collect::<Map<_, _>>())
+    Json::Object(values.into_iter().map(one).collect::<Map<_, _>>())
 }
 
 /// The keys of an object of the document.
@@ -188,7 +188,7 @@ mod tests {
             platform: Arc::new(Platform::load("pixel6").unwrap().with_hz(300)),
             workload: Arc::new(Workload::load("phone").unwrap()),
             policy,
-            settings: Settings(set),
+            settings: set.into(),
             duration: Span(u64::MAX),
             phase: Span(1_500_250),
             seed: u64::MAX,

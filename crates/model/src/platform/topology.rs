@@ -18,6 +18,7 @@ use super::write::cpu_ranges;
 use super::{Domain, Platform};
 use crate::InputError;
 use crate::platform::read::cpu_list;
+use crate::settings::{Int, Key};
 use crate::toml_in::{Table, TextsOrTable};
 use risetime_kernel::units::CpuId;
 use std::fmt::Write;
@@ -31,7 +32,7 @@ const MAX_DISTANCE: u64 = 254;
 pub const MAX_THREADS: usize = 8;
 
 /// The setting that says how fast a thread is beside a busy one of its core, of 1024.
-pub const SMT_SPEED: &str = "smt_speed";
+pub const SMT_SPEED: Key<Int> = Key::new("smt_speed");
 /// Default of [`SMT_SPEED`], an estimate: two threads do 1.25 of one's work, between 1.18 (on
 /// average on Zen 5, Phoronix 2024) and up to 1.3 (Marr et al., Intel Technology Journal 2002).
 pub const SMT_SPEED_DEFAULT: u64 = 640;

@@ -61,7 +61,7 @@ fn recipe(r: &Recipe) -> Value {
         "platform": r.platform,
         "hz": r.hz,
         "policy": r.policy,
-        "set": settings(&risetime_model::Settings(r.set.iter().cloned().collect())),
+        "set": settings(&r.set.iter().cloned().collect()),
         "seconds": r.seconds,
         "seed": r.seed,
         "phases": r.phases,

@@ -11,7 +11,7 @@ use risetime_model::settings::Default;
 use risetime_model::workload::{
     Attr, Event, Phase, Policy as SchedPolicy, Repeat, TaskGroup, TaskSpec,
 };
-use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
+use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Value, Workload};
 
 /// Experiments that were drawn: name, platform, length in ms, tasks, settings.
 pub fn drawn(rows: &[(String, String, u64, usize, String)], style: &Style) -> String {
@@ -130,7 +130,7 @@ fn param(page: &mut Page<'_>, p: &Param) {
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),
         Default::Name(s) => s.into(),
-        Default::Derived(how) => how.into(),
+        Default::Derived(how, _) => how.into(),
         Default::Unset => "not set".into(),
     };
     let (numbers, names) = p.range.parts();
@@ -247,12 +247,12 @@ pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String 
     page.hanging("", Ink::Title, &p.name);
     page.paragraph(0, Ink::Plain, &p.about);
     page.paragraph(0, Ink::Plain, &format!("kernel {}", p.kernel));
-    let (title, all) = match resolved {
-        Some(s) => ("Settings (as resolved; * said by the policy)", &s.0),
-        None => ("Settings (the others have their defaults)", &p.set),
+    let (title, all): (_, Vec<(&String, &Value)>) = match resolved {
+        Some(s) => ("Settings (as resolved; * said by the policy)", s.iter().collect()),
+        None => ("Settings (the others have their defaults)", p.set.iter().collect()),
     };
     page.rule(title);
-    let wide = all.keys().map(|k| width(k)).max().unwrap_or(0);
+    let wide = all.iter().map(|(k, _)| width(k)).max().unwrap_or(0);
     for (name, value) in all {
         let mark = if resolved.is_some() && p.set.contains_key(name) { "* " } else { "  " };
         page.line(Line::new().plain(format!("{mark}{}  {value}", pad(name, wide, false))));

@@ -227,9 +227,9 @@ impl Machine {
             debt_affinity_ms: 0.0,
         };
         let mut settings = Settings::default();
-        settings.0.insert("governor".into(), Value::Name("schedutil".into()));
+        settings.insert("governor", Value::Name("schedutil".into()));
         let limit = (self.kind.rate_limit_ms * 1000.0) as i64;
-        settings.0.insert("rate_limit_us".into(), Value::Int(limit));
+        settings.insert("rate_limit_us", Value::Int(limit));
         let cpus = (0..8).map(|c| self.cpu(c)).collect();
         let n = self.migrations.len() as u64;
         let moved = Moves { from: 459, to: 1024, why: "misfit", n };

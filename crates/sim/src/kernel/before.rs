@@ -25,84 +25,88 @@ use risetime_kernel::pelt::Pelt;
 use risetime_kernel::pelt_before::Scale;
 use risetime_kernel::rt_avg::capacity_of_pre_4_19;
 use risetime_kernel::units::{Capacity, CpuId, Span};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
-use risetime_model::{InputError, Policy};
+use risetime_model::settings::{
+    Default, Group, Home, Int, Name, Neutral, Param, Range, Settings, keys,
+};
+use risetime_model::{InputError, Platform, Policy};
 
-const INVARIANCE: &str = "pelt_invariance";
-const REMAINDER: &str = "pelt_remainder";
-const DIVIDER: &str = "pelt_divider";
-const PROPAGATE: &str = "pelt_propagate";
-const UTIL_EST: &str = "util_est";
-const NOHZ_STATS: &str = "nohz_stats";
-const RT_TRACKING: &str = "rt_tracking";
-const TIME_AVG: &str = "sched_time_avg_ms";
+const INVARIANCE: Name = Name::new(former(
+    "pelt_invariance",
+    "what a slow CPU or frequency scales for load tracking: its time (since 5.1), or, as before, what it adds, so that util ends at what the frequency gives; unset, here and below: as the policy's kernel",
+    Range::OneOf(&["time", "contribution"]),
+    Neutral::Name("time"),
+));
+const REMAINDER: Name = Name::new(former(
+    "pelt_remainder",
+    "what of a time is less than 1024 ns is kept for load tracking's next update (since 4.12), or lost, so that small tasks look smaller",
+    Range::OneOf(&["kept", "lost"]),
+    Neutral::Name("kept"),
+));
+const DIVIDER: Name = Name::new(former(
+    "pelt_divider",
+    "load tracking's averages count of the period under way what has passed (since 4.13), or all of it, so that they go up and down within each",
+    Range::OneOf(&["passed", "whole"]),
+    Neutral::Name("passed"),
+));
+const PROPAGATE: Int = Int::new(former(
+    "pelt_propagate",
+    "the util of a task that joins or leaves a group on a CPU reaches the CPU at once (since 4.10); 0: as the group's own util rises and falls",
+    Range::Int(0, 1),
+    Neutral::Int(1),
+));
+const UTIL_EST: Int = Int::new(Param {
+    name: keys::UTIL_EST.name(),
+    doc: "the util that a task had when it fell asleep is remembered (since 4.17)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Feature("UTIL_EST"),
+});
+const NOHZ_STATS: Int = Int::new(former(
+    "nohz_stats",
+    "what sleeping tasks left on idle CPUs is aged by others (since 4.17); 0: when somebody balances for them",
+    Range::Int(0, 1),
+    Neutral::Int(1),
+));
+const RT_TRACKING: Name = Name::new(former(
+    "rt_tracking",
+    "what real-time and deadline tasks and interrupts took of a CPU: as util that fades (pelt, since 4.19), or a mean over sched_time_avg_ms that does not reach the frequency",
+    Range::OneOf(&["pelt", "rt_avg"]),
+    Neutral::Name("pelt"),
+));
+const TIME_AVG: Int = Int::new(Param {
+    name: "sched_time_avg_ms",
+    doc: "period of the mean of real-time running time (only with rt_tracking=rt_avg; unset: 1000)",
+    unit: "ms",
+    range: Range::Int(2, 100_000),
+    default: Default::Unset,
+    home: Home::Patched(Some("kernel.sched_time_avg_ms"), Neutral::Any),
+});
 
 const fn former(name: &'static str, doc: &'static str, range: Range, neutral: Neutral) -> Param {
     Param { name, doc, unit: "", range, default: Default::Unset, home: Home::Simulator(neutral) }
 }
 
-pub(crate) const PARAMS: &[Param] = &[
-    former(
-        INVARIANCE,
-        "what a slow CPU or frequency scales for load tracking: its time (since 5.1), or, as before, what it adds, so that util ends at what the frequency gives; unset, here and below: as the policy's kernel",
-        Range::OneOf(&["time", "contribution"]),
-        Neutral::Name("time"),
-    ),
-    former(
-        REMAINDER,
-        "what of a time is less than 1024 ns is kept for load tracking's next update (since 4.12), or lost, so that small tasks look smaller",
-        Range::OneOf(&["kept", "lost"]),
-        Neutral::Name("kept"),
-    ),
-    former(
-        DIVIDER,
-        "load tracking's averages count of the period under way what has passed (since 4.13), or all of it, so that they go up and down within each",
-        Range::OneOf(&["passed", "whole"]),
-        Neutral::Name("passed"),
-    ),
-    former(
-        PROPAGATE,
-        "the util of a task that joins or leaves a group on a CPU reaches the CPU at once (since 4.10); 0: as the group's own util rises and falls",
-        Range::Int(0, 1),
-        Neutral::Int(1),
-    ),
-    Param {
-        name: UTIL_EST,
-        doc: "the util that a task had when it fell asleep is remembered (since 4.17)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Feature("UTIL_EST"),
-    },
-    former(
-        NOHZ_STATS,
-        "what sleeping tasks left on idle CPUs is aged by others (since 4.17); 0: when somebody balances for them",
-        Range::Int(0, 1),
-        Neutral::Int(1),
-    ),
-    former(
-        RT_TRACKING,
-        "what real-time and deadline tasks and interrupts took of a CPU: as util that fades (pelt, since 4.19), or a mean over sched_time_avg_ms that does not reach the frequency",
-        Range::OneOf(&["pelt", "rt_avg"]),
-        Neutral::Name("pelt"),
-    ),
-    Param {
-        name: TIME_AVG,
-        doc: "period of the mean of real-time running time (only with rt_tracking=rt_avg; unset: 1000)",
-        unit: "ms",
-        range: Range::Int(2, 100_000),
-        default: Default::Unset,
-        home: Home::Patched(Some("kernel.sched_time_avg_ms"), Neutral::Any),
-    },
-];
+pub(crate) const GROUP: Group = Group::of(&[
+    INVARIANCE.0,
+    REMAINDER.0,
+    DIVIDER.0,
+    PROPAGATE.0,
+    UTIL_EST.0,
+    NOHZ_STATS.0,
+    RT_TRACKING.0,
+    TIME_AVG.0,
+])
+.titled("Load tracking of older kernels")
+.checked(check);
 
 /// Errors: `sched_time_avg_ms`, and nothing that averages over it.
-pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    if settings.int(TIME_AVG).is_none() || averages(policy.kernel, settings) {
+fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    if !settings.is_set(&TIME_AVG) || averages(policy.kernel, settings) {
         return Ok(());
     }
     let what = format!("`{TIME_AVG}` is a setting of {RT_TRACKING}=rt_avg");
-    Err(InputError::new(policy.place_of(TIME_AVG), what)
+    Err(InputError::new(policy.place_of(TIME_AVG.name), what)
         .hint(format!("leave `{TIME_AVG}` out, or add {RT_TRACKING}=rt_avg")))
 }
 
@@ -112,22 +116,22 @@ fn has(rev: KernelRev, feature: Feature, said: Option<bool>) -> bool {
 }
 
 fn averages(rev: KernelRev, settings: &Settings) -> bool {
-    !has(rev, features::RT_PELT, settings.name(RT_TRACKING).map(|name| name == "pelt"))
+    !has(rev, features::RT_PELT, settings.get(&RT_TRACKING).map(|name| name == "pelt"))
 }
 
 /// The behaviour that settings ask for, else that of the kernel.
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Before {
-    let on = |name: &str| settings.int(name).map(|on| on == 1);
-    let half = Span::from_us(settings.int(TIME_AVG).unwrap_or(1000).max(2) as u64 * 1000 / 2);
+    let on = |of: &Int| settings.get(of).map(|on| on == 1);
+    let half = Span::from_us(settings.get(&TIME_AVG).unwrap_or(1000).max(2) as u64 * 1000 / 2);
     Before {
         contribution: !has(
             rev,
             features::PELT_INVARIANCE,
-            settings.name(INVARIANCE).map(|name| name == "time"),
+            settings.get(&INVARIANCE).map(|name| name == "time"),
         ),
-        propagates: has(rev, features::PELT_PROPAGATE, on(PROPAGATE)),
-        util_est: has(rev, features::UTIL_EST, on(UTIL_EST)),
-        nohz_stats: has(rev, features::NOHZ_STATS, on(NOHZ_STATS)),
+        propagates: has(rev, features::PELT_PROPAGATE, on(&PROPAGATE)),
+        util_est: has(rev, features::UTIL_EST, on(&UTIL_EST)),
+        nohz_stats: has(rev, features::NOHZ_STATS, on(&NOHZ_STATS)),
         sched_avg_period: averages(rev, settings).then_some(half),
     }
 }
@@ -135,8 +139,8 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Before {
 /// Whether PELT loses remainders, and divides by whole periods.
 pub(crate) fn of_decay(rev: KernelRev, settings: &Settings) -> (bool, bool) {
     let kept =
-        has(rev, features::PELT_REMAINDER, settings.name(REMAINDER).map(|name| name == "kept"));
-    (!kept, !has(rev, features::PELT_DIVIDER, settings.name(DIVIDER).map(|name| name == "passed")))
+        has(rev, features::PELT_REMAINDER, settings.get(&REMAINDER).map(|name| name == "kept"));
+    (!kept, !has(rev, features::PELT_DIVIDER, settings.get(&DIVIDER).map(|name| name == "passed")))
 }
 
 impl Machine {

@@ -40,72 +40,81 @@ use crate::state::machine::{Cpu, Machine, Role};
 use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats, update_avg_scale};
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::{Default, Home, Param, Range, Settings};
+use risetime_model::settings::{Default, Group, Home, Int, Param, Range, Settings, Value, keys};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::cell::Cell;
 
-const ENABLED: &str = "sched_cache";
-const TOLERANCE: &str = "llc_aggr_tolerance";
-const PERIOD: &str = "llc_epoch_period";
-const TIMEOUT: &str = "llc_epoch_affinity_timeout";
-const OVERAGGR: &str = "llc_overaggr_pct";
-const IMBALANCE: &str = "llc_imb_pct";
-const ALL: [&str; 6] = [ENABLED, TOLERANCE, PERIOD, TIMEOUT, OVERAGGR, IMBALANCE];
+pub(crate) const ENABLED: Int = Int::new(Param {
+    name: keys::SCHED_CACHE.name(),
+    doc: "the tasks of a workload, threads of one process, gather under one of several last-level caches (SCHED_CACHE, since 7.2)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Derived(
+        "1 from 7.2 on, where a machine has several last-level caches",
+        |p, k| of_knobs(p, k, |_| 1),
+    ),
+    home: Home::Debugfs("sched/llc_balancing/enabled"),
+});
+pub(crate) const TOLERANCE: Int = Int::new(Param {
+    name: "llc_aggr_tolerance",
+    doc: "1: a process gathers while less than 80 % of a cache's CPUs run a thread of it; n: of n times as many CPUs; 100: always; 0: never",
+    unit: "times",
+    range: Range::Int(0, UINT_MAX),
+    default: Default::Derived("1, where there is sched_cache", |p, k| {
+        of_knobs(p, k, |knobs| knobs.aggr_tolerance.into())
+    }),
+    home: Home::Debugfs("sched/llc_balancing/aggr_tolerance"),
+});
+pub(crate) const PERIOD: Int = Int::new(Param {
+    name: "llc_epoch_period",
+    doc: "jiffies after which what a process has run counts for half, and a cache is chosen anew",
+    unit: "jiffies",
+    range: Range::Int(0, UINT_MAX),
+    default: Default::Derived("10 ms, rounded down, where there is sched_cache", |p, k| {
+        of_knobs(p, k, |knobs| knobs.epoch_period)
+    }),
+    home: Home::Debugfs("sched/llc_balancing/epoch_period"),
+});
+const TIMEOUT: Int = Int::new(Param {
+    name: "llc_epoch_affinity_timeout",
+    doc: "a process that no tick has seen for more than so many epochs prefers no cache any more",
+    unit: "epochs",
+    range: Range::Int(0, UINT_MAX),
+    default: Default::Derived("5, where there is sched_cache", |p, k| {
+        of_knobs(p, k, |knobs| knobs.epoch_affinity_timeout)
+    }),
+    home: Home::Debugfs("sched/llc_balancing/epoch_affinity_timeout"),
+});
+const OVERAGGR: Int = Int::new(Param {
+    name: "llc_overaggr_pct",
+    doc: "a cache takes in tasks that prefer it up to this util of its CPUs; half as much again where a core has one thread",
+    unit: "%",
+    range: Range::Int(0, MANY_PERCENT),
+    default: Default::Derived("50, where there is sched_cache", |p, k| {
+        of_knobs(p, k, |knobs| knobs.overaggr_pct)
+    }),
+    home: Home::Debugfs("sched/llc_balancing/overaggr_pct"),
+});
+const IMBALANCE: Int = Int::new(Param {
+    name: "llc_imb_pct",
+    doc: "a cache beyond that util takes in tasks only while it is by less than this busier than the other",
+    unit: "%",
+    range: Range::Int(0, MANY_PERCENT),
+    default: Default::Derived("20, where there is sched_cache", |p, k| {
+        of_knobs(p, k, |knobs| knobs.imb_pct)
+    }),
+    home: Home::Debugfs("sched/llc_balancing/imb_pct"),
+});
+const ALL: [Int; 6] = [ENABLED, TOLERANCE, PERIOD, TIMEOUT, OVERAGGR, IMBALANCE];
 const UINT_MAX: i64 = u32::MAX as i64;
 /// The kernel takes more, but then multiplies it in 32 bits.
 const MANY_PERCENT: i64 = 1_000_000;
 
 /// `/sys/kernel/debug/sched/llc_balancing`.
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: ENABLED,
-        doc: "the tasks of a workload, threads of one process, gather under one of several last-level caches (SCHED_CACHE, since 7.2)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Derived("1 from 7.2 on, where a machine has several last-level caches"),
-        home: Home::Debugfs("sched/llc_balancing/enabled"),
-    },
-    Param {
-        name: TOLERANCE,
-        doc: "1: a process gathers while less than 80 % of a cache's CPUs run a thread of it; n: of n times as many CPUs; 100: always; 0: never",
-        unit: "times",
-        range: Range::Int(0, UINT_MAX),
-        default: Default::Derived("1, where there is sched_cache"),
-        home: Home::Debugfs("sched/llc_balancing/aggr_tolerance"),
-    },
-    Param {
-        name: PERIOD,
-        doc: "jiffies after which what a process has run counts for half, and a cache is chosen anew",
-        unit: "jiffies",
-        range: Range::Int(0, UINT_MAX),
-        default: Default::Derived("10 ms, rounded down, where there is sched_cache"),
-        home: Home::Debugfs("sched/llc_balancing/epoch_period"),
-    },
-    Param {
-        name: TIMEOUT,
-        doc: "a process that no tick has seen for more than so many epochs prefers no cache any more",
-        unit: "epochs",
-        range: Range::Int(0, UINT_MAX),
-        default: Default::Derived("5, where there is sched_cache"),
-        home: Home::Debugfs("sched/llc_balancing/epoch_affinity_timeout"),
-    },
-    Param {
-        name: OVERAGGR,
-        doc: "a cache takes in tasks that prefer it up to this util of its CPUs; half as much again where a core has one thread",
-        unit: "%",
-        range: Range::Int(0, MANY_PERCENT),
-        default: Default::Derived("50, where there is sched_cache"),
-        home: Home::Debugfs("sched/llc_balancing/overaggr_pct"),
-    },
-    Param {
-        name: IMBALANCE,
-        doc: "a cache beyond that util takes in tasks only while it is by less than this busier than the other",
-        unit: "%",
-        range: Range::Int(0, MANY_PERCENT),
-        default: Default::Derived("20, where there is sched_cache"),
-        home: Home::Debugfs("sched/llc_balancing/imb_pct"),
-    },
-];
+pub(crate) const GROUP: Group =
+    Group::of(&[ENABLED.0, TOLERANCE.0, PERIOD.0, TIMEOUT.0, OVERAGGR.0, IMBALANCE.0])
+        .titled("Tasks that gather under one cache")
+        .checked(check);
 
 /// Whether the kernel as it comes gathers tasks there.
 fn is_cache_aware(platform: &Platform, kernel: KernelRev) -> bool {
@@ -119,24 +128,14 @@ fn smt_threads(platform: &Platform) -> u64 {
 }
 
 /// The default of a setting; `None` where there is nothing to gather by.
-pub(crate) fn default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
-    if !ALL.contains(&name) || !is_cache_aware(platform, kernel) {
-        return None;
-    }
-    let knobs = Knobs::of(platform.hz, smt_threads(platform));
-    Some(match name {
-        TOLERANCE => knobs.aggr_tolerance.into(),
-        PERIOD => knobs.epoch_period,
-        TIMEOUT => knobs.epoch_affinity_timeout,
-        OVERAGGR => knobs.overaggr_pct,
-        IMBALANCE => knobs.imb_pct,
-        _ => 1,
-    })
+fn of_knobs(platform: &Platform, policy: &Policy, of: fn(&Knobs) -> u64) -> Option<Value> {
+    let knobs = || Knobs::of(platform.hz, smt_threads(platform));
+    is_cache_aware(platform, policy.kernel).then(|| Value::Int(of(&knobs()) as i64))
 }
 
 /// Errors: such a setting of an older kernel.
-pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    let set = ALL.into_iter().find(|name| settings.int(name).is_some());
+fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    let set = ALL.into_iter().find(|of| settings.is_set(of));
     let Some(name) = set.filter(|_| !policy.kernel.has(features::SCHED_CACHE)) else {
         return Ok(());
     };
@@ -144,22 +143,22 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
         "`{name}` is a setting of cache-aware scheduling, which kernels from 7.2 on have, and this is {}",
         policy.kernel
     );
-    Err(InputError::new(policy.place_of(name), what))
+    Err(InputError::new(policy.place_of(name.name), what))
 }
 
 /// The cache-aware state of a machine as it begins, by its settings; `None`: off.
 pub(crate) fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
-    let on = e.settings.int(ENABLED) == Some(1) && is_cache_aware(&e.platform, m.rev);
+    let on = e.settings.get(&ENABLED) == Some(1) && is_cache_aware(&e.platform, m.rev);
     if !on || m.muqss.is_some() {
         return None;
     }
     let mut knobs = Knobs::of(e.platform.hz, smt_threads(&e.platform));
-    let of = |name: &str, own: u64| e.settings.int(name).map_or(own, |n| n.max(0) as u64);
-    knobs.aggr_tolerance = of(TOLERANCE, knobs.aggr_tolerance.into()) as u32;
-    knobs.epoch_period = of(PERIOD, knobs.epoch_period);
-    knobs.epoch_affinity_timeout = of(TIMEOUT, knobs.epoch_affinity_timeout);
-    knobs.overaggr_pct = of(OVERAGGR, knobs.overaggr_pct);
-    knobs.imb_pct = of(IMBALANCE, knobs.imb_pct);
+    let of = |of: &Int, own: u64| e.settings.get(of).map_or(own, |n| n.max(0) as u64);
+    knobs.aggr_tolerance = of(&TOLERANCE, knobs.aggr_tolerance.into()) as u32;
+    knobs.epoch_period = of(&PERIOD, knobs.epoch_period);
+    knobs.epoch_affinity_timeout = of(&TIMEOUT, knobs.epoch_affinity_timeout);
+    knobs.overaggr_pct = of(&OVERAGGR, knobs.overaggr_pct);
+    knobs.imb_pct = of(&IMBALANCE, knobs.imb_pct);
     let mut caches = e.platform.caches();
     caches.retain(|cpus| !cpus.is_empty());
     caches.sort();

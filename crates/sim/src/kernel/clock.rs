@@ -7,7 +7,17 @@ use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
 use risetime_kernel::units::{Capacity, Instant, SCHED_CAPACITY_SCALE, Span};
+use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
 use risetime_trace::PressureClass;
+
+pub(crate) const FREQ_INVARIANCE: Name = Name::new(Param {
+    name: "freq_invariance",
+    doc: "whether PELT's clock, and deadline tasks' time, follow the frequency; no = they know of the CPUs' capacities alone, schedutil goes by the frequency in force, and from 5.11 on there is no energy-aware placement (unset: yes)",
+    unit: "",
+    range: Range::OneOf(&["yes", "no"]),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Name("yes")),
+});
 
 impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.

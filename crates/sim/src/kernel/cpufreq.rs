@@ -27,7 +27,17 @@ use crate::time::work;
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::pelt::cap_scale;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId};
+use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range};
 use risetime_trace::{Event, Why};
+
+pub(crate) const SUGOV_WORK_NS: Int = Int::new(Param {
+    name: "sugov_work_ns",
+    doc: "CPU time (at capacity 1024, top frequency) that the sugov kthread needs for a change",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Int(5_000),
+    home: Home::Simulator(Neutral::None),
+});
 
 impl Kernel<'_> {
     /// Starts every policy: at its lowest frequency, then where its governor wants it.

@@ -36,49 +36,47 @@ use crate::state::hrtimer::Hrtimers;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{
+    Default, Group, Home, Int, Name, Neutral, Param, Range, Settings, keys,
+};
 
 /// Whether timers have a resolution of their own.
-pub(crate) const HIGHRES: &str = "highres";
-const CHANGE: &str = "highres_change";
-const CHANGE_MS: &str = "highres_change_ms";
+pub(crate) const HIGHRES: Name = Name::new(Param {
+    name: keys::HIGHRES.name(),
+    doc: "timers expire when they are due; off = at ticks only, many at once (unset: on)",
+    unit: "",
+    range: Range::OneOf(&["on", OFF]),
+    default: Default::Unset,
+    home: Home::Boot("highres="),
+});
+const CHANGE: Name = Name::new(Param {
+    name: "highres_change",
+    doc: "effect of a change of `highres` to off on the timer that makes the tick: stop_tick = takes it out, keep_tick = leaves it queued, so that each tick does its work twice and none is stopped",
+    unit: "",
+    range: Range::OneOf(&[STOP_TICK, KEEP_TICK]),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Name(STOP_TICK)),
+});
+const CHANGE_MS: Int = Int::new(Param {
+    name: "highres_change_ms",
+    doc: "time after the workload's start at which `highres` changes from on to off, or from off to on",
+    unit: "ms",
+    range: Range::Int(0, 1_000_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
 const OFF: &str = "off";
 const STOP_TICK: &str = "stop_tick";
 const KEEP_TICK: &str = "keep_tick";
 
 /// Settings of timers.
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: HIGHRES,
-        doc: "timers expire when they are due; off = at ticks only, many at once (unset: on)",
-        unit: "",
-        range: Range::OneOf(&["on", OFF]),
-        default: Default::Unset,
-        home: Home::Boot("highres="),
-    },
-    Param {
-        name: CHANGE_MS,
-        doc: "time after the workload's start at which `highres` changes from on to off, or from off to on",
-        unit: "ms",
-        range: Range::Int(0, 1_000_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: CHANGE,
-        doc: "effect of a change of `highres` to off on the timer that makes the tick: stop_tick = takes it out, keep_tick = leaves it queued, so that each tick does its work twice and none is stopped",
-        unit: "",
-        range: Range::OneOf(&[STOP_TICK, KEEP_TICK]),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name(STOP_TICK)),
-    },
-];
+pub(crate) const GROUP: Group = Group::of(&[HIGHRES.0, CHANGE_MS.0, CHANGE.0]).titled("Timers");
 
 /// The kind of timers that settings ask for.
 pub(crate) fn of_settings(settings: &Settings) -> Hrtimers {
     Hrtimers {
-        low_res: settings.name(HIGHRES) == Some(OFF),
-        keeps_tick: settings.name(CHANGE) == Some(KEEP_TICK),
+        low_res: settings.get(&HIGHRES) == Some(OFF),
+        keeps_tick: settings.get(&CHANGE) == Some(KEEP_TICK),
         ..Hrtimers::default()
     }
 }
@@ -95,7 +93,7 @@ impl Machine {
 
 /// The time from the workload's start at which timers change; `None`: never.
 pub(crate) fn changes_at(settings: &Settings) -> Option<Span> {
-    settings.int(CHANGE_MS).map(|ms| Span::from_ms(ms.max(0) as u64))
+    settings.get(&CHANGE_MS).map(|ms| Span::from_ms(ms.max(0) as u64))
 }
 
 impl Rq<'_, '_> {

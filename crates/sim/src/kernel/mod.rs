@@ -55,6 +55,7 @@ pub(crate) mod thermal;
 pub(crate) mod tick;
 pub(crate) mod topology;
 pub mod tracker;
+pub(crate) mod tunables;
 pub(crate) mod util_est;
 
 use crate::kernel::governor::Governor;

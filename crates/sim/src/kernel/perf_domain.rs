@@ -31,115 +31,123 @@ use risetime_kernel::energy_model::{
 use risetime_kernel::units::{Capacity, KHz, MicroWatts, Span, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::{Domain, Opp};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{
+    Default, Group, Home, Int, Name, Neutral, Param, Range, Settings, Value,
+};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 
-const ENERGY_MODEL: &str = "energy_model";
-const COHERENT: &str = "em_coherent";
-const OPP_CAPACITY: &str = "opp_capacity";
-const OFF_IN_BOOST: &str = "eas_off_in_boost";
-const READY: &str = "eas_ready_ms";
+const ENERGY_MODEL: Name = Name::new(Param {
+    name: "energy_model",
+    doc: "costs that EAS goes by: table = powers of the OPPs; cppc, hybrid = the artificial models of cppc_cpufreq (since 5.19) and intel_pstate (since 6.16), for CPUs without fixed OPPs",
+    unit: "",
+    range: Range::OneOf(KINDS),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Name("table")),
+});
+const COHERENT: Int = Int::new(Param {
+    name: "em_coherent",
+    doc: "whether the energy model keeps the pair of capacity and frequency with which it was made, boost OPPs and limits or not (unset: 0, as in every release)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+const OPP_CAPACITY: Int = Int::new(Param {
+    name: "opp_capacity",
+    doc: "whether the scheduler keeps the capacity of each OPP, instead of taking it in proportion to the frequency (since 6.9; unset: 0, as in every release)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+const OFF_IN_BOOST: Int = Int::new(Param {
+    name: "eas_off_in_boost",
+    doc: "whether placement does without energy while a governor wants a boost OPP anywhere (unset: 0, as in every release)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+const READY: Int = Int::new(Param {
+    name: "eas_ready_ms",
+    doc: "time after the workload's start from which on there is an energy model: before, drivers have yet to register theirs, and placement does without",
+    unit: "ms",
+    range: Range::Int(0, 1_000_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
 const KINDS: &[&str] = &["table", "cppc", "hybrid"];
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: ENERGY_MODEL,
-        doc: "costs that EAS goes by: table = powers of the OPPs; cppc, hybrid = the artificial models of cppc_cpufreq (since 5.19) and intel_pstate (since 6.16), for CPUs without fixed OPPs",
-        unit: "",
-        range: Range::OneOf(KINDS),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name("table")),
-    },
-    Param {
-        name: COHERENT,
-        doc: "whether the energy model keeps the pair of capacity and frequency with which it was made, boost OPPs and limits or not (unset: 0, as in every release)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: OPP_CAPACITY,
-        doc: "whether the scheduler keeps the capacity of each OPP, instead of taking it in proportion to the frequency (since 6.9; unset: 0, as in every release)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: OFF_IN_BOOST,
-        doc: "whether placement does without energy while a governor wants a boost OPP anywhere (unset: 0, as in every release)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: READY,
-        doc: "time after the workload's start from which on there is an energy model: before, drivers have yet to register theirs, and placement does without",
-        unit: "ms",
-        range: Range::Int(0, 1_000_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-];
+/// Whether placement goes by energy.
+pub const SCHED_ENERGY_AWARE: Int = Int::new(Param {
+    name: "sched_energy_aware",
+    doc: "energy-aware wakeup placement (only with schedutil everywhere, unequal capacities and known power)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Derived(
+        "1 from 5.0 on; before, only Android's kernels had it",
+        |_, policy| Some(Value::Int(policy.kernel.has(features::EAS).into())),
+    ),
+    home: Home::Sysctl("kernel.sched_energy_aware"),
+});
+
+pub(crate) const GROUP: Group =
+    Group::of(&[ENERGY_MODEL.0, COHERENT.0, OPP_CAPACITY.0, OFF_IN_BOOST.0, READY.0])
+        .titled("The energy model")
+        .checked(check);
 
 /// Whether a switch is on.
-fn on(settings: &Settings, name: &str) -> bool {
-    settings.int(name) == Some(1)
+fn on(settings: &Settings, of: &Int) -> bool {
+    settings.get(of) == Some(1)
 }
 
 /// Refuses what this kernel, or this platform, lacks.
-pub(crate) fn check(
-    platform: &Platform,
-    policy: &Policy,
-    settings: &Settings,
-) -> Result<(), InputError> {
+fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     let refused = |name: &str, value: &str, what: String| {
-        Err(InputError::new(format!("setting {name}={value}"), what))
+        Err(policy.at_setting(InputError::new(format!("setting {name}={value}"), what)))
     };
-    let since = match settings.name(ENERGY_MODEL) {
+    let since = match settings.get(&ENERGY_MODEL) {
         Some("cppc") => Some(features::CPPC_EM),
         Some("hybrid") => Some(features::HYBRID_EM),
         _ => None,
     };
     if let Some(since) = since.filter(|since| !policy.kernel.has(*since)) {
-        let (name, what) = (settings.name(ENERGY_MODEL).unwrap_or("").to_owned(), since.first);
+        let (name, what) = (settings.get(&ENERGY_MODEL).unwrap_or("").to_owned(), since.first);
         return refused(
-            ENERGY_MODEL,
+            ENERGY_MODEL.name,
             &name,
             format!("is there since {what}, not in {}", policy.kernel),
         );
     }
-    if on(settings, OPP_CAPACITY) {
+    if on(settings, &OPP_CAPACITY) {
         if !policy.kernel.has(features::EM_PERFORMANCE) {
             let since = features::EM_PERFORMANCE.first;
             let what = format!("wanted {since} or newer, found {}", policy.kernel);
-            return refused(OPP_CAPACITY, "1", what);
+            return refused(OPP_CAPACITY.name, "1", what);
         }
         if platform.domains.iter().all(|d| d.opps[0].capacity.is_none()) {
             let what =
                 format!("has no effect: no OPP of {} has a capacity of its own", platform.name);
-            return refused(OPP_CAPACITY, "1", what);
+            return refused(OPP_CAPACITY.name, "1", what);
         }
     }
-    if on(settings, OFF_IN_BOOST)
+    if on(settings, &OFF_IN_BOOST)
         && !platform.domains.iter().any(|d| d.opps.iter().any(|o| o.turbo))
     {
         let what = format!("has no effect: {} has no boost OPPs", platform.name);
-        return refused(OFF_IN_BOOST, "1", what);
+        return refused(OFF_IN_BOOST.name, "1", what);
     }
     Ok(())
 }
 
 /// Whether EAS steps back while a boost OPP is wanted.
 pub(crate) fn is_off_in_boost(settings: &Settings) -> bool {
-    on(settings, OFF_IN_BOOST)
+    on(settings, &OFF_IN_BOOST)
 }
 
 /// The time until which there is no energy model; `None`: it is there from the start.
 pub(crate) fn ready_after(settings: &Settings) -> Option<Span> {
-    settings.int(READY).filter(|ms| *ms > 0).map(|ms| Span::from_ms(ms as u64))
+    settings.get(&READY).filter(|ms| *ms > 0).map(|ms| Span::from_ms(ms as u64))
 }
 
 /// The scale of a domain at the start: which capacity belongs to which frequency; `boost`: boost
@@ -150,7 +158,7 @@ pub(crate) fn scale(e: &Experiment, d: &Domain, boost: bool) -> Scale {
     let by_itself = e.policy.kernel.has(features::ARCH_SCALE_FREQ_REF);
     let freq_ref = if by_itself { d.freq_max() } else { cpuinfo_max };
     let kept = |o: &Opp| o.capacity.map(|capacity| (o.freq, capacity));
-    let of_opp = match on(&e.settings, OPP_CAPACITY) {
+    let of_opp = match on(&e.settings, &OPP_CAPACITY) {
         true => d.opps.iter().filter_map(kept).collect(),
         false => Vec::new(),
     };
@@ -171,7 +179,7 @@ pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfD
         |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
     let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
     let last = d.freq_boost();
-    let made = if on(&e.settings, COHERENT) { d.freq_max() } else { last };
+    let made = if on(&e.settings, &COHERENT) { d.freq_max() } else { last };
     em_compute_costs_at(rev, &mut states, d.capacity, made);
     if !scale.of_opp.is_empty() {
         for (state, (_, capacity)) in states.iter_mut().zip(&scale.of_opp) {
@@ -214,7 +222,7 @@ fn artificial(e: &Experiment, d: &Domain) -> Option<Vec<EmPerfState>> {
     capacities.sort();
     capacities.dedup();
     let class = capacities.iter().position(|c| *c == d.capacity).unwrap_or(0);
-    match e.settings.name(ENERGY_MODEL) {
+    match e.settings.get(&ENERGY_MODEL) {
         Some("cppc") => {
             let (lowest, highest) = (d.opps[0].freq, d.freq_max());
             Some(cppc_states(d.capacity, lowest, highest, class as u64).collect())
@@ -262,5 +270,5 @@ impl Machine {
 
 /// Whether the model keeps its pair.
 pub(crate) fn is_coherent(settings: &Settings) -> bool {
-    on(settings, COHERENT)
+    on(settings, &COHERENT)
 }

@@ -31,31 +31,34 @@ use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::units::CpuId;
 use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::{Default, Home, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Group, Home, Name, Param, Range, Settings, Value};
 
-const PREEMPT: &str = "preempt";
-const LAZY: &str = "lazy";
-const VOLUNTARY: &str = "voluntary";
-const FULL: &str = "full";
-
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: PREEMPT,
+/// The preemption model.
+pub const PREEMPT: Name = Name::new(Param {
+    name: "preempt",
     doc: "when a CPU hears that a task woken from another CPU preempts its own: full = at once, lazy = at its next tick or \
           interrupt; voluntary = at once, and one that goes idle may pull several tasks, as nobody waits for it to be done",
     unit: "",
     range: Range::OneOf(&[FULL, LAZY, VOLUNTARY]),
-    default: Default::Derived("lazy from 7.0 on, full before"),
+    default: Default::Derived("lazy from 7.0 on, full before", |_, policy| {
+        Some(preempt_of(policy.kernel))
+    }),
     home: Home::Boot("preempt="),
-}];
+});
+const LAZY: &str = "lazy";
+const VOLUNTARY: &str = "voluntary";
+const FULL: &str = "full";
+
+pub(crate) const GROUP: Group = Group::of(&[PREEMPT.0]).titled("Preemption");
 
 /// The model of a kernel that nobody has told otherwise.
-pub(crate) fn preempt_of(rev: KernelRev) -> Value {
+fn preempt_of(rev: KernelRev) -> Value {
     Value::Name(if rev.has(features::PREEMPT_LAZY) { LAZY } else { FULL }.into())
 }
 
 /// The preemption model that settings ask for, with nothing pending on any CPU.
 pub(crate) fn of_settings(settings: &Settings) -> Preempt {
-    let is = |model| settings.name(PREEMPT) == Some(model);
+    let is = |model| settings.get(&PREEMPT) == Some(model);
     let (lazy, voluntary) = (is(LAZY), is(VOLUNTARY));
     Preempt { lazy, voluntary, waking_on: None, flagged: CpuSet::EMPTY }
 }

@@ -34,6 +34,7 @@
 
 use crate::kernel::before;
 use crate::kernel::governor::schedutil;
+use crate::kernel::governor::schedutil::RESPONSE_TIME_MS;
 use crate::state::series::{CpuSeries, Limit, Room, Series};
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::energy_model::feec_margin;
@@ -42,152 +43,177 @@ use risetime_kernel::response_time::response_time_mult;
 use risetime_kernel::units::{Span, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
+use risetime_model::settings::{
+    Default, Group, Home, Int, IntOrName, Neutral, Param, Range, Settings, Value,
+};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::sync::OnceLock;
 
+pub(crate) const FITS_CAPACITY: IntOrName = IntOrName::new(Param {
+    name: "fits_capacity",
+    doc: "the margin before a task counts as misfit: it fits while its util is below so much of what the CPU has to give; mainline = 80, the other names by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
+    unit: "%",
+    range: Range::IntOr(1, 100, &["mainline", "threshold", "threshold-tick", "rfc"]),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Both(80, "mainline")),
+});
+
+pub(crate) const UTIL_EST_RUNNING: Int = Int::new(Param {
+    name: "util_est_running",
+    doc: "util_est rises in plain time while a task runs (patch 8 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const UTIL_EST_PERIODIC: Int = Int::new(Param {
+    name: "util_est_periodic",
+    doc: "util_est_running holds only for tasks whose util has risen since their last sleep (patch 9 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+/// Speed with which a task's util climbs.
+pub const RAMPUP_MULTIPLIER: Int = Int::new(Param {
+    name: "rampup_multiplier",
+    doc: "rise of util_est for tasks that give no hint; if set, tasks may hint how fast their util_est rises, by sched-qos (patches 10 and 11 of RFC 00/16)",
+    unit: "times",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::Patched(Some("kernel.sched_qos_default_rampup_multiplier"), Neutral::None),
+});
+
+pub(crate) const UTIL_EST_OFF_AT_0: Int = Int::new(Param {
+    name: "util_est_off_at_0",
+    doc: "a rampup multiplier of 0 switches a task's util_est off (patch 15 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const WAITING_AVG: Int = Int::new(Param {
+    name: "waiting_avg",
+    doc: "waiting time of each task is tracked and traced (patch 12 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const UTIL_AVG_0_ON_FORK: Int = Int::new(Param {
+    name: "util_avg_0_on_fork",
+    doc: "a new task starts with util 0, not with up to half a CPU (patch 16 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const UTIL_EST_FASTER: Int = Int::new(Param {
+    name: "util_est_faster",
+    doc: "a CPU's util is at least that of twice its task's running time since it woke (UTIL_EST_FASTER, 2022)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const UTIL_EST_BOOST: Int = Int::new(Param {
+    name: "util_est_boost",
+    doc: "a task whose util is above its util_est counts for half the difference more (UTIL_EST_BOOST, 2022)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const RUNNABLE_BOOST: Int = Int::new(Param {
+    name: "runnable_boost",
+    doc: "frequencies also follow contention, runnable_avg; unset: as mainline, 1 since 6.5",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(1)),
+});
+
+pub(crate) const EAS_MARGIN: Int = Int::new(Param {
+    name: "eas_margin",
+    doc: "a wakeup leaves its CPU for the energy only if that saves more than this share of it; unset: as mainline, 0 since 6.0, 64 (a sixteenth) before",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "fits_capacity",
-        doc: "the margin before a task counts as misfit: it fits while its util is below so much of what the CPU has to give; mainline = 80, the other names by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
-        unit: "%",
-        range: Range::IntOr(1, 100, &["mainline", "threshold", "threshold-tick", "rfc"]),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Both(80, "mainline")),
-    },
-    Param {
-        name: "sched_pelt_multiplier",
-        doc: "time runs 1, 2 or 4 times as fast for load tracking: half-lives of 32, 16, 8 ms (patch 7 of RFC 00/16)",
-        unit: "times",
-        range: Range::Int(1, 4),
-        default: Default::Unset,
-        home: Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
-    },
-    Param {
-        name: MULTIPLIER_TO,
-        doc: "new value of sched_pelt_multiplier from sched_pelt_multiplier_change_ms on: 1, 2 or 4",
-        unit: "times",
-        range: Range::Int(1, 4),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: MULTIPLIER_CHANGE,
-        doc: "time after the workload's start at which sched_pelt_multiplier is written anew",
-        unit: "ms",
-        range: Range::Int(0, 1_000_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: "util_est_running",
-        doc: "util_est rises in plain time while a task runs (patch 8 of RFC 00/16)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "util_est_periodic",
-        doc: "util_est_running holds only for tasks whose util has risen since their last sleep (patch 9 of RFC 00/16)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "rampup_multiplier",
-        doc: "rise of util_est for tasks that give no hint; if set, tasks may hint how fast their util_est rises, by sched-qos (patches 10 and 11 of RFC 00/16)",
-        unit: "times",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::Patched(Some("kernel.sched_qos_default_rampup_multiplier"), Neutral::None),
-    },
-    Param {
-        name: "util_est_off_at_0",
-        doc: "a rampup multiplier of 0 switches a task's util_est off (patch 15 of RFC 00/16)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "waiting_avg",
-        doc: "waiting time of each task is tracked and traced (patch 12 of RFC 00/16)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "util_avg_0_on_fork",
-        doc: "a new task starts with util 0, not with up to half a CPU (patch 16 of RFC 00/16)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "util_est_faster",
-        doc: "a CPU's util is at least that of twice its task's running time since it woke (UTIL_EST_FASTER, 2022)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "util_est_boost",
-        doc: "a task whose util is above its util_est counts for half the difference more (UTIL_EST_BOOST, 2022)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: "runnable_boost",
-        doc: "frequencies also follow contention, runnable_avg; unset: as mainline, 1 since 6.5",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(1)),
-    },
-    Param {
-        name: LATENCY_NICE,
-        doc: "tasks may say how soon they want the CPU (latency_nice in workloads): V. Guittot's form with CFS, P. Zijlstra's with EEVDF, both of 2023",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-    Param {
-        name: HALF_LIFE,
-        doc: "half-life of load tracking, in PELT periods of 1.05 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
-        unit: "periods",
-        range: Range::Int(1, MAX_HALF_LIFE as i64),
-        default: Default::Unset,
-        home: Home::Patched(Some("pelt="), Neutral::Int(32)),
-    },
-    Param {
-        name: "eas_margin",
-        doc: "a wakeup leaves its CPU for the energy only if that saves more than this share of it; unset: as mainline, 0 since 6.0, 64 (a sixteenth) before",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Int(0)),
-    },
-];
+pub(crate) const GROUP: Group = Group::of(&[
+    FITS_CAPACITY.0,
+    MULTIPLIER.0,
+    MULTIPLIER_TO.0,
+    MULTIPLIER_CHANGE.0,
+    UTIL_EST_RUNNING.0,
+    UTIL_EST_PERIODIC.0,
+    RAMPUP_MULTIPLIER.0,
+    UTIL_EST_OFF_AT_0.0,
+    WAITING_AVG.0,
+    UTIL_AVG_0_ON_FORK.0,
+    UTIL_EST_FASTER.0,
+    UTIL_EST_BOOST.0,
+    RUNNABLE_BOOST.0,
+    LATENCY_NICE.0,
+    HALF_LIFE.0,
+    EAS_MARGIN.0,
+])
+.titled("Response-time series, and other patches")
+.checked(check)
+.completed(add_response_times);
 
 /// Whether tasks may have a `latency_nice`.
-pub(crate) const LATENCY_NICE: &str = "latency_nice";
-const HALF_LIFE: &str = "pelt_half_life";
-const MULTIPLIER: &str = "sched_pelt_multiplier";
-const MULTIPLIER_TO: &str = "sched_pelt_multiplier_to";
-const MULTIPLIER_CHANGE: &str = "sched_pelt_multiplier_change_ms";
-
-/// `response_time_ms`, if the policy has it: of all policies but those with their own.
-pub(crate) const RESPONSE_TIME: &str = "response_time_ms";
+pub(crate) const LATENCY_NICE: Int = Int::new(Param {
+    name: "latency_nice",
+    doc: "tasks may say how soon they want the CPU (latency_nice in workloads): V. Guittot's form with CFS, P. Zijlstra's with EEVDF, both of 2023",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+const HALF_LIFE: Int = Int::new(Param {
+    name: "pelt_half_life",
+    doc: "half-life of load tracking, in PELT periods of 1.05 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
+    unit: "periods",
+    range: Range::Int(1, MAX_HALF_LIFE as i64),
+    default: Default::Unset,
+    home: Home::Patched(Some("pelt="), Neutral::Int(32)),
+});
+const MULTIPLIER: Int = Int::new(Param {
+    name: "sched_pelt_multiplier",
+    doc: "time runs 1, 2 or 4 times as fast for load tracking: half-lives of 32, 16, 8 ms (patch 7 of RFC 00/16)",
+    unit: "times",
+    range: Range::Int(1, 4),
+    default: Default::Unset,
+    home: Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
+});
+const MULTIPLIER_TO: Int = Int::new(Param {
+    name: "sched_pelt_multiplier_to",
+    doc: "new value of sched_pelt_multiplier from sched_pelt_multiplier_change_ms on: 1, 2 or 4",
+    unit: "times",
+    range: Range::Int(1, 4),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
+const MULTIPLIER_CHANGE: Int = Int::new(Param {
+    name: "sched_pelt_multiplier_change_ms",
+    doc: "time after the workload's start at which sched_pelt_multiplier is written anew",
+    unit: "ms",
+    range: Range::Int(0, 1_000_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
 
 /// Number of speeds of time for PELT, as `lshift`: 1, 2 and 4 times.
 const SHIFTS: usize = 3;
@@ -208,7 +234,7 @@ const fn faster(half_life: u32, multiplier: u32) -> Decay {
 /// The decay that these settings mean under `rev`. With half-lives of hundreds of periods a `util_sum` of 32 bits, as the
 /// kernel's is, holds few full tasks (5 with 512): more that come to one CPU at once wrap it.
 pub(crate) fn decay(rev: KernelRev, settings: &Settings) -> &'static Decay {
-    decay_with(rev, settings, settings.int(MULTIPLIER))
+    decay_with(rev, settings, settings.get(&MULTIPLIER))
 }
 
 /// The time at which the multiplier is written anew, and the decay from then on. Signals go on from
@@ -217,20 +243,20 @@ pub(crate) fn decay(rev: KernelRev, settings: &Settings) -> &'static Decay {
 /// DEVIATES(pelt-multiplier-written): who sleeps while it is written fades by the new multiplier from the beginning of its sleep on, where the patch
 /// multiplies the clock; margins and response times that are reckoned from the multiplier stay as they were.
 pub(crate) fn decay_change(rev: KernelRev, settings: &Settings) -> Option<(Span, &'static Decay)> {
-    let at = settings.int(MULTIPLIER_CHANGE)?;
-    let to = settings.int(MULTIPLIER_TO)?;
+    let at = settings.get(&MULTIPLIER_CHANGE)?;
+    let to = settings.get(&MULTIPLIER_TO)?;
     Some((Span::from_ms(at.max(0) as u64), decay_with(rev, settings, Some(to))))
 }
 
 /// Errors: multipliers that there are not, and one half of a change.
-pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     for name in [MULTIPLIER, MULTIPLIER_TO] {
-        if settings.int(name) == Some(3) {
+        if settings.get(&name) == Some(3) {
             let what = format!("`{name}` is 3, wanted 1, 2 or 4");
-            return Err(InputError::new(policy.place_of(name), what));
+            return Err(InputError::new(policy.place_of(name.name), what));
         }
     }
-    let [to, at] = [MULTIPLIER_TO, MULTIPLIER_CHANGE].map(|name| settings.int(name).is_some());
+    let [to, at] = [MULTIPLIER_TO, MULTIPLIER_CHANGE].map(|of| settings.is_set(&of));
     if to != at {
         let (there, missing) = if to {
             (MULTIPLIER_TO, MULTIPLIER_CHANGE)
@@ -238,7 +264,7 @@ pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputErr
             (MULTIPLIER_CHANGE, MULTIPLIER_TO)
         };
         let what = format!("`{there}` without `{missing}`");
-        return Err(InputError::new(policy.place_of(there), what));
+        return Err(InputError::new(policy.place_of(there.name), what));
     }
     Ok(())
 }
@@ -251,7 +277,7 @@ fn decay_with(rev: KernelRev, settings: &Settings, multiplier: Option<i64>) -> &
     };
     let (lost, whole) = before::of_decay(rev, settings);
     let form = usize::from(lost) + 2 * usize::from(whole);
-    let half_life = settings.int(HALF_LIFE).unwrap_or(32).clamp(1, MAX_HALF_LIFE.into()) as u32;
+    let half_life = settings.get(&HALF_LIFE).unwrap_or(32).clamp(1, MAX_HALF_LIFE.into()) as u32;
     if (half_life, form) == (32, 0) {
         return &DECAYS[shift];
     }
@@ -261,41 +287,41 @@ fn decay_with(rev: KernelRev, settings: &Settings, multiplier: Option<i64>) -> &
 
 /// The switches that settings ask for.
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
-    let on = |name: &str| settings.int(name) == Some(1);
+    let on = |of: &Int| settings.get(of) == Some(1);
     Series {
         room: room(settings),
-        util_est_running: on("util_est_running"),
-        util_est_periodic: on("util_est_periodic"),
-        rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
-        util_est_off_at_0: on("util_est_off_at_0"),
-        waiting_avg: on("waiting_avg"),
-        waiting_headroom: on("waiting_headroom"),
-        no_decaying_headroom: on("no_decaying_headroom"),
-        util_avg_0_on_fork: on("util_avg_0_on_fork"),
-        util_est_faster: on("util_est_faster"),
-        util_est_boost: on("util_est_boost"),
+        util_est_running: on(&UTIL_EST_RUNNING),
+        util_est_periodic: on(&UTIL_EST_PERIODIC),
+        rampup_multiplier: settings.get(&RAMPUP_MULTIPLIER).map(|m| m.max(0) as u32),
+        util_est_off_at_0: on(&UTIL_EST_OFF_AT_0),
+        waiting_avg: on(&WAITING_AVG),
+        waiting_headroom: on(&schedutil::WAITING_HEADROOM),
+        no_decaying_headroom: on(&schedutil::NO_DECAYING_HEADROOM),
+        util_avg_0_on_fork: on(&UTIL_AVG_0_ON_FORK),
+        util_est_faster: on(&UTIL_EST_FASTER),
+        util_est_boost: on(&UTIL_EST_BOOST),
         runnable_boost: settings
-            .int("runnable_boost")
+            .get(&RUNNABLE_BOOST)
             .map_or(rev.has(features::RUNNABLE_BOOST), |boost| boost != 0),
-        latency_nice: on(LATENCY_NICE),
-        eas_margin: settings.int("eas_margin").map_or(feec_margin(rev), |m| m.max(0) as u64),
+        latency_nice: on(&LATENCY_NICE),
+        eas_margin: settings.get(&EAS_MARGIN).map_or(feec_margin(rev), |m| m.max(0) as u64),
     }
 }
 
 fn room(settings: &Settings) -> Room {
-    match (settings.int("dvfs_headroom"), settings.name("dvfs_headroom")) {
-        (Some(percent), _) => Room::Percent(percent.max(0) as u64),
-        (None, Some("update_delay")) => Room::UpdateDelay,
-        (None, _) => Room::Mainline,
+    match settings.get(&schedutil::DVFS_HEADROOM) {
+        Some(Value::Int(percent)) => Room::Percent((*percent).max(0) as u64),
+        Some(Value::Name(name)) if name == "update_delay" => Room::UpdateDelay,
+        _ => Room::Mainline,
     }
 }
 
 /// The margin that has a name.
 fn margin(settings: &Settings) -> Margin {
-    match settings.name("fits_capacity") {
-        Some("threshold") => Margin::Threshold,
-        Some("threshold-tick") => Margin::ThresholdTick,
-        Some("rfc") => Margin::Rfc,
+    match settings.get(&FITS_CAPACITY) {
+        Some(Value::Name(name)) if name == "threshold" => Margin::Threshold,
+        Some(Value::Name(name)) if name == "threshold-tick" => Margin::ThresholdTick,
+        Some(Value::Name(name)) if name == "rfc" => Margin::Rfc,
         _ => Margin::Fifth,
     }
 }
@@ -309,14 +335,13 @@ pub(crate) fn of_cpu(
 ) -> CpuSeries {
     let decay = decay(rev, settings);
     let default_ms = schedutil::response_time_ms(decay, domain);
-    let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
-    let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
+    let ms = settings.of_policy(&RESPONSE_TIME_MS, domain.cpus[0]);
     let tick_us = tick_usec(platform.hz);
     let threshold = || fits_capacity_threshold(decay, margin(settings), domain.capacity, tick_us);
     CpuSeries {
-        limit: match settings.int("fits_capacity") {
-            Some(percent) => Some(Limit::Percent(percent.max(0) as u64)),
-            None => threshold().map(Limit::Threshold),
+        limit: match settings.get(&FITS_CAPACITY) {
+            Some(Value::Int(percent)) => Some(Limit::Percent((*percent).max(0) as u64)),
+            _ => threshold().map(Limit::Threshold),
         },
         dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
         response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
@@ -329,26 +354,23 @@ pub(crate) fn of_cpu(
 ///
 /// Each policy has a tunable of its own here. With a driver that keeps one for all (cpufreq-dt) the
 /// series leaves the others' factor at 0, so that they stay at their lowest frequency.
-pub(crate) fn add_response_times(rev: KernelRev, platform: &Platform, settings: &mut Settings) {
-    let own = |d: &Domain| format!("{RESPONSE_TIME}.policy{}", d.cpus[0].0);
-    let said = |name: &str| settings.int(name);
-    let all = said(RESPONSE_TIME);
-    if all.is_none() && !platform.domains.iter().any(|d| said(&own(d)).is_some()) {
+fn add_response_times(platform: &Platform, policy: &Policy, settings: &mut Settings) {
+    let all = settings.get(&RESPONSE_TIME_MS);
+    if !settings.is_set_anywhere(&RESPONSE_TIME_MS) {
         return;
     }
-    let decay = decay(rev, settings);
+    let decay = decay(policy.kernel, settings);
     let default = |d: &Domain| schedutil::response_time_ms(decay, d) as i64;
     let or_default = |ms: Option<i64>, d: &Domain| ms.filter(|ms| *ms != 0).unwrap_or(default(d));
     let of_all = or_default(all, &platform.domains[0]);
-    let each: Vec<(String, i64)> =
-        platform.domains.iter().map(|d| (own(d), or_default(said(&own(d)).or(all), d))).collect();
-    for (name, ms) in each {
-        settings.0.remove(&name);
+    for d in &platform.domains {
+        let ms = or_default(settings.of_policy(&RESPONSE_TIME_MS, d.cpus[0]), d);
+        settings.unset_own(&RESPONSE_TIME_MS, d.cpus[0]);
         if ms != of_all {
-            settings.0.insert(name, Value::Int(ms));
+            settings.set_own(&RESPONSE_TIME_MS, d.cpus[0], ms);
         }
     }
-    settings.0.insert(RESPONSE_TIME.to_string(), Value::Int(of_all));
+    settings.set(&RESPONSE_TIME_MS, of_all);
 }
 
 /// The notes for the reader on the switches of this run.
@@ -365,7 +387,7 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let hints = |t: &&TaskSpec| {
         !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
     };
-    if e.settings.int("rampup_multiplier").is_none()
+    if e.settings.get(&RAMPUP_MULTIPLIER).is_none()
         && let Some(task) = e.workload.tasks.iter().find(hints)
     {
         notes.push(format!(
@@ -377,7 +399,7 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
         let phases = t.phases.iter().map(|phase| &phase.attr);
         std::iter::once(&t.attr).chain(phases).any(|attr| attr.latency_nice.is_some())
     };
-    if e.settings.int(LATENCY_NICE) != Some(1)
+    if e.settings.get(&LATENCY_NICE) != Some(1)
         && let Some(task) = e.workload.tasks.iter().find(hurries)
     {
         notes.push(format!(

@@ -46,7 +46,7 @@ pub(crate) fn of_experiment(e: &Experiment) -> Option<Box<Thermal>> {
     if !is_on(platform, &e.settings) {
         return None;
     }
-    let start = e.settings.int(START_TEMP);
+    let start = e.settings.get(&START_TEMP);
     let zones: Vec<Zone> = platform.thermal.iter().map(|z| zone(z, platform, start)).collect();
     let device = |of: &Domain| Device { table: table(of), state: 0 };
     let heats = |cpu| platform.thermal.iter().position(|z| z.heated_by.contains(&cpu));

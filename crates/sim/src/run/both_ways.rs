@@ -11,11 +11,20 @@
 use crate::state::machine::Machine;
 use crate::state::short_ways::ShortWay;
 use risetime_kernel::units::Instant;
+use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range};
 use risetime_trace::{Event, Header, Hears, Outcome, RunError, TraceSink};
 use std::fmt::{self, Write};
 
 /// The setting: 0 asks for it.
-pub(crate) const SHORT_WAYS: &str = "short_ways";
+pub const SHORT_WAYS: Int = Int::new(Param {
+    name: "short_ways",
+    doc: "0 = simulated twice, with the simulator's short ways and without: the run fails unless both are the same in every event (--slow; unset: once, with them)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    // A real kernel beside it has none.
+    home: Home::Simulator(Neutral::Any),
+});
 
 /// Closes a short way: from the start on, the long way is taken.
 pub(crate) fn close(m: &mut Machine, way: ShortWay) {

@@ -7,6 +7,9 @@
 //! frequency    between floor and ceiling; one that a deadline task's bandwidth asks for is there `change` later
 //! ```
 
+use crate::kernel::clock::FREQ_INVARIANCE;
+use crate::kernel::governor::fixed::SCALING_SETSPEED;
+use crate::kernel::governor::{GOVERNOR, SCHEDUTIL};
 use crate::kernel::{perf_domain, pressure, sysctls};
 use crate::state::costs::Kind;
 use crate::time::cost;
@@ -16,6 +19,7 @@ use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::rt::RtBandwidth;
 use risetime_kernel::units::{Capacity, KHz, Span};
 use risetime_model::Experiment;
+use risetime_model::settings::keys::governor::{PERFORMANCE, POWERSAVE, USERSPACE};
 
 /// Bounds of one experiment.
 #[derive(Clone, Debug)]
@@ -84,13 +88,12 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
     let table: Vec<FreqTableEntry> =
         d.opps.iter().map(|o| FreqTableEntry { freq: o.freq, inefficient: false }).collect();
     let (min, max) = pressure::limits_of(&table, &pressure::caps(e, index), scale.cpuinfo_max);
-    let governor = e.settings.name("governor").unwrap_or_default();
+    let governor = e.settings.get(&GOVERNOR).unwrap_or_default();
     let (low, high) = match governor {
-        "performance" => (max, max),
-        "powersave" => (min, min),
-        "userspace" => {
-            let asked =
-                e.settings.int("scaling_setspeed").map_or(max, |khz| KHz(khz.max(0) as u64));
+        PERFORMANCE => (max, max),
+        POWERSAVE => (min, min),
+        USERSPACE => {
+            let asked = e.settings.get(&SCALING_SETSPEED).map_or(max, |khz| KHz(khz.max(0) as u64));
             let own = asked.clamp(min, max);
             (own, own)
         }
@@ -108,11 +111,11 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
     Speeds {
         speeds,
         change: if low == high { Span(0) } else { Span(2 * latency.0) },
-        follows_deadlines: governor == "schedutil"
+        follows_deadlines: governor == SCHEDUTIL
             && e.policy.kernel.has(features::SUGOV_NEXT_FREQ_SHARED)
             && d.fast_switch,
-        invariant: e.settings.name("freq_invariance") != Some("no"),
-        kthread: (governor == "schedutil"
+        invariant: e.settings.get(&FREQ_INVARIANCE) != Some("no"),
+        kthread: (governor == SCHEDUTIL
             && !d.fast_switch
             && !e.policy.kernel.has(features::DL_REBUILD_RIGHT))
         .then_some((Span::from_ms(1), Span::from_ms(10))),

@@ -10,11 +10,21 @@
 //! (`Without`). No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
+use crate::kernel::class::stop::STOP_WORK;
+use crate::kernel::clock::FREQ_INVARIANCE;
+use crate::kernel::governor::GOVERNOR;
 use crate::kernel::governor::{self, Works};
+use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
 use crate::kernel::pressure;
+use crate::kernel::pressure::caps;
+use crate::kernel::pressure::emergency::{ABOVE, BELOW};
+use crate::kernel::pressure::irq::{IRQ, IRQ_PERIOD};
+use crate::kernel::pressure::limits::MAX_FREQ;
 use crate::kernel::pressure::thermal::is_on;
+use crate::kernel::tracker::TRACKER;
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
+use crate::state::class::{POWER_HAL, UCLAMP_MAX, UCLAMP_MIN};
 use crate::state::costs::{Costs, FULL};
 use crate::state::hooks::{Answer, Busy, Hooks, Point, Step, TaskSignals};
 use crate::state::machine::{FreqDomain, Machine, State};
@@ -24,7 +34,8 @@ use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, util_fits_cpu};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
 use risetime_kernel::units::{Capacity, CpuId, GroupId, KHz, Span, TaskId, Util};
-use risetime_model::settings::Value;
+use risetime_model::settings::keys::governor::{FIXED, PERFORMANCE};
+use risetime_model::settings::{Int, Key, Name, Param};
 use risetime_model::workload::{Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::Why;
@@ -174,9 +185,9 @@ impl Cause {
     /// headroom, and no util.
     pub fn words_in(self, experiment: &Experiment) -> (&'static str, &'static str) {
         let own = CAUSES.iter().find(|c| c.cause == self).map_or(("", ""), |c| (c.label, c.about));
-        let name = experiment.settings.name("governor").unwrap_or("schedutil");
+        let name = experiment.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL);
         let samples = matches!(name, "ondemand" | "conservative" | "interactive");
-        let walt = experiment.settings.name("tracker") == Some("walt");
+        let walt = experiment.settings.get(&TRACKER) == Some("walt");
         match self {
             Cause::PeltRamp if walt => {
                 ("WALT's windows", "a window has to end before anybody knows what is in it")
@@ -188,7 +199,7 @@ impl Cause {
                 "thresholds and steps",
                 "the frequency goes with how busy the CPU was, by thresholds and steps, and is not the highest",
             ),
-            Cause::Invariance if experiment.settings.name("freq_invariance") == Some("no") => (
+            Cause::Invariance if experiment.settings.get(&FREQ_INVARIANCE) == Some("no") => (
                 "no frequency invariance",
                 "util is a share of the present frequency, from which the governor goes on a quarter at a time",
             ),
@@ -220,29 +231,22 @@ impl Cause {
     /// Whether it can make a difference in `experiment` at all; false only if it cannot.
     pub fn acts_in(self, experiment: &Experiment) -> bool {
         let domains = &experiment.platform.domains;
-        let governor = experiment.settings.name("governor").unwrap_or("schedutil");
-        let fixed = matches!(governor, "performance" | "powersave" | "userspace");
+        let governor = experiment.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL);
+        let fixed = FIXED.contains(&governor);
         let opps = domains.iter().any(|d| d.opps.len() > 1);
         let unequal = domains.iter().any(|d| d.capacity != domains[0].capacity);
-        let setting = |name: &str| experiment.settings.0.keys().any(|key| is_of(key, name));
+        let settings = &experiment.settings;
+        let set = |of: &Int| settings.is_set_anywhere(of);
         match self {
             Cause::PeltRamp => policies(experiment).any(|p| !is_deadline(&p)),
             Cause::Invariance => opps || domains.iter().any(|d| d.capacity != Capacity(1024)),
             Cause::Opp => {
-                opps && governor != "performance" && policies(experiment).any(|p| !is_deadline(&p))
+                opps && governor != PERFORMANCE && policies(experiment).any(|p| !is_deadline(&p))
             }
             Cause::Reservation => opps && !fixed && policies(experiment).any(|p| is_deadline(&p)),
             Cause::RateLimit => {
-                let limit = match governor {
-                    "schedutil-2016" | "ondemand" | "conservative" => "sampling_rate",
-                    "schedfreq" => "throttle_nsec",
-                    "interactive" => "timer_rate",
-                    _ => "rate_limit_us",
-                };
-                let limited = |(name, value): (&String, &Value)| {
-                    name.starts_with(limit) && *value != Value::Int(0)
-                };
-                opps && experiment.settings.0.iter().any(limited)
+                let limit = governor::find(governor).rate_limit;
+                opps && limit.is_some_and(|limit| settings.all(&limit).any(|limit| limit != 0))
             }
             Cause::Transition => {
                 let slow = |d: &risetime_model::platform::Domain| {
@@ -252,7 +256,7 @@ impl Cause {
             }
             // Before 4.20 a task was never too big for a CPU, but where its energy was looked at.
             Cause::Margin | Cause::Pull => {
-                let eas = experiment.settings.int("sched_energy_aware") == Some(1);
+                let eas = experiment.settings.get(&SCHED_ENERGY_AWARE) == Some(1);
                 unequal && (experiment.policy.kernel.has(features::MISFIT) || eas)
             }
             Cause::Queueing => {
@@ -260,7 +264,8 @@ impl Cause {
                 experiment.workload.tasks.len() > 1
                     || !experiment.workload.forked.is_empty()
                     || matches!(works, Works::Kworker | Works::KworkerWhereSlow)
-                    || ["stop_work_ns", "power_hal"].into_iter().any(setting)
+                    || set(&STOP_WORK)
+                    || settings.is_set(&POWER_HAL)
             }
             Cause::IdleExit => {
                 domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
@@ -272,12 +277,12 @@ impl Cause {
                         .any(|p| is_deadline(&p) || (throttled_rt && is_real_time(&p)))
             }
             Cause::Smt => cost::shares_cores(experiment),
-            Cause::Overhead => cost::takes_time(experiment) || setting("irq_us"),
+            Cause::Overhead => cost::takes_time(experiment) || set(&IRQ),
             Cause::Boost => pressure::has_boost(&experiment.settings) && !fixed,
-            Cause::UserCap => setting("scaling_max_freq") || setting("scaling_max_freq_to"),
-            Cause::FirmwareCap => setting("firmware_capped_khz"),
-            Cause::PowerBudget => setting("power_limit_uw"),
-            Cause::HwCap => setting("hw_capped_khz"),
+            Cause::UserCap => set(&MAX_FREQ) || set(&caps::USER.settings.most),
+            Cause::FirmwareCap => set(&caps::FIRMWARE.settings.most),
+            Cause::PowerBudget => set(&caps::BUDGET.settings.most),
+            Cause::HwCap => set(&caps::HARDWARE.settings.most),
             Cause::Clamps => clamped(experiment),
             Cause::Heat => {
                 let zones = &experiment.platform.thermal;
@@ -292,11 +297,6 @@ impl Cause {
 /// Whether real-time tasks use up a time of theirs: up to 6.11.
 fn throttles_rt(experiment: &Experiment) -> bool {
     experiment.policy.kernel.has(features::RT_BANDWIDTH)
-}
-
-/// Whether `key` is the setting `name`, or that of one policy.
-fn is_of(key: &str, name: &str) -> bool {
-    key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(".policy"))
 }
 
 /// The policies under which tasks of the workload run.
@@ -319,7 +319,7 @@ fn is_deadline(policy: &Policy) -> bool {
 }
 
 fn clamped(experiment: &Experiment) -> bool {
-    let set = |name: &str, none: i64| experiment.settings.int(name).is_some_and(|v| v != none);
+    let set = |of: &Int, none: i64| experiment.settings.get(of).is_some_and(|v| v != none);
     let workload = &experiment.workload;
     let mut attrs = workload
         .tasks
@@ -329,9 +329,9 @@ fn clamped(experiment: &Experiment) -> bool {
     let clamps = |min: Option<Util>, max: Option<Util>| {
         min.is_some_and(|v| v != Util(0)) || max.is_some_and(|v| v != Util(1024))
     };
-    set("uclamp_min", 0)
-        || set("uclamp_max", 1024)
-        || set(RT_UCLAMP_MIN, 1024)
+    set(&UCLAMP_MIN, 0)
+        || set(&UCLAMP_MAX, 1024)
+        || set(&RT_UCLAMP_MIN, 1024)
         || attrs.any(|a| clamps(a.uclamp_min, a.uclamp_max))
         || workload.groups.iter().any(|g| clamps(Some(g.uclamp_min), Some(g.uclamp_max)))
 }
@@ -376,7 +376,7 @@ impl Causes {
 }
 
 /// The setting under which a result says what it was run without.
-const SETTING: &str = "without";
+const WITHOUT: Key<Name> = Key::new("without");
 
 impl Causes {
     /// Makes the changes of the experiment by which a cause is absent, where settings and platform
@@ -386,22 +386,22 @@ impl Causes {
             return;
         }
         let names: Vec<&str> = self.iter().map(Cause::name).collect();
-        let settings = &mut experiment.settings.0;
-        settings.insert(SETTING.into(), Value::Name(names.join(",")));
+        let settings = &mut experiment.settings;
+        settings.set(&WITHOUT, names.join(",").as_str());
         if self.has(Cause::Transition) {
             switch_at_once(Arc::make_mut(&mut experiment.platform));
         }
         if self.has(Cause::Heat) {
             Arc::make_mut(&mut experiment.platform).thermal.clear();
         }
-        let families = [
-            (Cause::FirmwareCap, "firmware_capped_"),
-            (Cause::PowerBudget, "power_limit_"),
-            (Cause::HwCap, "hw_capped_"),
-            (Cause::Overhead, "irq_"),
+        let families: [(Cause, &[&[Param]]); 4] = [
+            (Cause::FirmwareCap, &[caps::FIRMWARE.settings.params]),
+            (Cause::PowerBudget, &[caps::BUDGET.settings.params]),
+            (Cause::HwCap, &[caps::HARDWARE.settings.params, &[ABOVE.0, BELOW.0]]),
+            (Cause::Overhead, &[&[IRQ_PERIOD.0, IRQ.0, cost::IRQ_EXIT_NS.0]]),
         ];
         for (_, family) in families.into_iter().filter(|(cause, _)| self.has(*cause)) {
-            experiment.settings.0.retain(|key, _| !key.starts_with(family));
+            family.iter().for_each(|params| experiment.settings.unset_all(params));
         }
     }
 

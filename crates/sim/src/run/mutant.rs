@@ -3,9 +3,13 @@
 //! Each is the simulator with one mechanism broken in one place. A check that no mutant fails
 //! would judge nothing. No experiment runs a mutant unless [`crate::Replay`] asks for it.
 
+use crate::kernel::cpufreq::SUGOV_WORK_NS;
+use crate::kernel::governor::schedutil::RATE_LIMIT_US;
+use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
 use crate::kernel::placement::select_fallback_rq;
-use crate::run::settings::fair_tunables;
+use crate::kernel::tunables::{self, BASE_SLICE_NS};
 use crate::state::class::Class;
+use crate::state::class::{UCLAMP_MAX, UCLAMP_MIN};
 use crate::state::group::Groups;
 use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
 use crate::state::machine::{Cpu, Machine};
@@ -18,7 +22,6 @@ use risetime_kernel::uclamp::UclampLimits;
 use risetime_kernel::units::{Capacity, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::Experiment;
-use risetime_model::settings::Value;
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::Why;
 use std::sync::Arc;
@@ -243,27 +246,28 @@ impl Mutant {
     /// Breaks what the experiment's settings alone can break.
     pub(crate) fn change(self, experiment: &mut Experiment) {
         let rev = experiment.policy.kernel;
-        let settings = &mut experiment.settings.0;
+        let settings = &mut experiment.settings;
         match self {
             Mutant::NoRateLimit => {
-                settings.retain(|name, _| !name.starts_with("rate_limit_us"));
-                settings.insert("rate_limit_us".into(), Value::Int(0));
+                settings.unset_all(&[RATE_LIMIT_US.0]);
+                settings.set(&RATE_LIMIT_US, 0);
             }
             Mutant::ClampsIgnored => {
-                settings.retain(|name, _| name != "uclamp_min" && name != "uclamp_max");
+                settings.unset_all(&[UCLAMP_MIN.0, UCLAMP_MAX.0]);
             }
             Mutant::SlowKthread => {
                 let ns = Span::from_ms(10).0 as i64;
-                settings.insert("sugov_work_ns".into(), Value::Int(ns));
+                settings.set(&SUGOV_WORK_NS, ns);
             }
             Mutant::NoEnergyAwareness => {
-                settings.insert("sched_energy_aware".into(), Value::Int(0));
+                settings.set(&SCHED_ENERGY_AWARE, 0);
             }
             Mutant::SliceDoubled => {
-                let base = experiment.settings.int("base_slice_ns");
-                let base =
-                    base.unwrap_or_else(|| fair_tunables(experiment).base_slice_ns(rev) as i64);
-                experiment.settings.0.insert("base_slice_ns".into(), Value::Int(2 * base));
+                let base = experiment.settings.get(&BASE_SLICE_NS);
+                let base = base.unwrap_or_else(|| {
+                    tunables::of_experiment(experiment).base_slice_ns(rev) as i64
+                });
+                experiment.settings.set(&BASE_SLICE_NS, 2 * base);
             }
             Mutant::NiceIgnored => {
                 let mut workload = (*experiment.workload).clone();

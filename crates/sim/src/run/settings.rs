@@ -1,385 +1,167 @@
-//! The settings this backend knows, and their defaults on a platform.
+//! The settings this backend knows: a list of groups, each declared where its mechanism is.
 
-use crate::kernel::before;
-use crate::kernel::cache;
-use crate::kernel::class::dl_placement;
-use crate::kernel::class::muqss;
-use crate::kernel::class::rt_group;
-use crate::kernel::cpuidle;
-use crate::kernel::governor::{self, schedutil};
-use crate::kernel::perf_domain;
-use crate::kernel::pressure;
-use crate::kernel::series;
-use crate::kernel::sysctls;
-use crate::kernel::tracker;
-use crate::run::both_ways;
-use crate::time::{cost, noise};
-use risetime_kernel::cfs_rq::{Tunables, is_cfs};
-use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::{
-    Catalogue, Default, Group, Home, Neutral, Param, Range, Settings, Value,
+use crate::kernel::balance::NI_RANDOM;
+use crate::kernel::class::{demotion, dl_placement, muqss, rt_group, stop};
+use crate::kernel::clock::FREQ_INVARIANCE;
+use crate::kernel::cpufreq::SUGOV_WORK_NS;
+use crate::kernel::cpuidle::{self, CPUIDLE_GOVERNOR};
+use crate::kernel::governor::{self, GOVERNOR};
+use crate::kernel::perf_domain::{self, SCHED_ENERGY_AWARE};
+use crate::kernel::placement::PLACEMENT;
+use crate::kernel::tracker::{self, TRACKER};
+use crate::kernel::tunables::{
+    self, BASE_SLICE_NS, SCHED_LATENCY_NS, SCHED_MIN_GRANULARITY_NS, SCHED_WAKEUP_GRANULARITY_NS,
 };
-use risetime_model::{Experiment, InputError, Platform, Policy};
-use std::collections::BTreeMap;
+use crate::kernel::{before, cache, hrtimer, preempt, pressure, series, sysctls};
+use crate::run::both_ways::SHORT_WAYS;
+use crate::state::class::{RT_UCLAMP_MIN, UCLAMP_MAX, UCLAMP_MIN, UCLAMP_TASK};
+use crate::state::{high, overcommit};
+use crate::time::cost;
+use crate::user::power_hal;
+use risetime_model::settings::{
+    Catalogue, Default, Group, Home, Int, Neutral, Param, Range, Settings, Value, keys,
+};
+use risetime_model::{InputError, Platform, Policy};
 
 /// Settings of the kernel and cpufreq that every governor shares.
 const KERNEL: &[Param] = &[
-    Param {
-        name: "governor",
-        doc: "the cpufreq governor of every domain",
-        unit: "",
-        range: Range::OneOf(governor::NAMES),
-        default: Default::Name("schedutil"),
-        home: Home::Policy("scaling_governor"),
-    },
-    Param {
-        name: "placement",
-        doc: "choice of a CPU at wakeups: fair = EAS, else select_idle_sibling; prev = stay where it was",
-        unit: "",
-        range: Range::OneOf(crate::kernel::placement::NAMES),
-        default: Default::Name("fair"),
-        home: Home::Simulator(Neutral::Name("fair")),
-    },
-    Param {
-        name: "tracker",
-        doc: "tracker of the util that schedutil, EAS and misfit follow (unset: pelt)",
-        unit: "",
-        range: Range::OneOf(tracker::NAMES),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name("pelt")),
-    },
-    Param {
-        name: "sched_energy_aware",
-        doc: "energy-aware wakeup placement (only with schedutil everywhere, unequal capacities and known power)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Derived("1 from 5.0 on; before, only Android's kernels had it"),
-        home: Home::Sysctl("kernel.sched_energy_aware"),
-    },
-    Param {
-        name: "freq_invariance",
-        doc: "whether PELT's clock, and deadline tasks' time, follow the frequency; no = they know of the CPUs' capacities alone, schedutil goes by the frequency in force, and from 5.11 on there is no energy-aware placement (unset: yes)",
-        unit: "",
-        range: Range::OneOf(&["yes", "no"]),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name("yes")),
-    },
-    Param {
-        name: "ni_random",
-        doc: "newly idle CPUs look for work as often as it pays off, by dice (on in kernels from 6.19 on and in long-term ones; here off, and in the vm, so that runs can be compared; the dice follow the seed)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Int(0),
-        home: Home::Feature("NI_RANDOM"),
-    },
-    Param {
-        name: "base_slice_ns",
-        doc: "slice of a task that did not ask for another",
-        unit: "ns",
-        range: Range::Int(100_000, 100_000_000),
-        default: Default::Derived(
-            "0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms in 6.7 to 6.11 and 6.13",
-        ),
-        home: Home::Debugfs("sched/base_slice_ns"),
-    },
-    Param {
-        name: "sched_latency_ns",
-        doc: "the period in which up to 8 tasks of a CPU each run once (CFS, up to 6.5)",
-        unit: "ns",
-        range: Range::Int(100_000, 1_000_000_000),
-        default: Default::Derived("6 ms · (1 + log2(CPUs, at most 8))"),
-        home: Home::Debugfs("sched/latency_ns"),
-    },
-    Param {
-        name: "sched_min_granularity_ns",
-        doc: "the least a task runs before a tick takes its CPU away (CFS, up to 6.5)",
-        unit: "ns",
-        range: Range::Int(100_000, 1_000_000_000),
-        default: Default::Derived("0.75 ms · (1 + log2(CPUs, at most 8))"),
-        home: Home::Debugfs("sched/min_granularity_ns"),
-    },
-    Param {
-        name: "sched_wakeup_granularity_ns",
-        doc: "lag that a woken task has to have to preempt (CFS, up to 6.5)",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000_000),
-        default: Default::Derived("1 ms · (1 + log2(CPUs, at most 8))"),
-        home: Home::Debugfs("sched/wakeup_granularity_ns"),
-    },
-    Param {
-        name: "cpuidle_governor",
-        doc: "governor that chooses idle states, and whether the tick stops",
-        unit: "",
-        range: Range::OneOf(cpuidle::NAMES),
-        default: Default::Name("menu"),
-        home: Home::CpuSysfs("cpuidle/current_governor"),
-    },
-    Param {
-        name: "sugov_work_ns",
-        doc: "CPU time (at capacity 1024, top frequency) that the sugov kthread needs for a change",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: Default::Int(5_000),
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: crate::state::class::RT_UCLAMP_MIN,
-        doc: "util_min of RT tasks that ask for none: how big a CPU they are given",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::Sysctl("kernel.sched_util_clamp_min_rt_default"),
-    },
-    Param {
-        name: crate::state::class::UCLAMP_TASK,
-        doc: "0: a kernel without CONFIG_UCLAMP_TASK, as Debian's up to 6.12 on arm64. Real-time tasks ask for the highest frequency, and fit on any CPU",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(1)),
-    },
-    Param {
-        name: "uclamp_min",
-        doc: "util_min of every task of the workload",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::SchedAttr("sched_util_min"),
-    },
-    Param {
-        name: "uclamp_max",
-        doc: "util_max of every task of the workload",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::SchedAttr("sched_util_max"),
-    },
+    GOVERNOR.0,
+    PLACEMENT.0,
+    TRACKER.0,
+    SCHED_ENERGY_AWARE.0,
+    FREQ_INVARIANCE.0,
+    NI_RANDOM.0,
+    BASE_SLICE_NS.0,
+    SCHED_LATENCY_NS.0,
+    SCHED_MIN_GRANULARITY_NS.0,
+    SCHED_WAKEUP_GRANULARITY_NS.0,
+    CPUIDLE_GOVERNOR.0,
+    SUGOV_WORK_NS.0,
+    RT_UCLAMP_MIN.0,
+    UCLAMP_TASK.0,
+    UCLAMP_MIN.0,
+    UCLAMP_MAX.0,
 ];
+
+pub(crate) const FIRST_CPU: Int = Int::new(Param {
+    name: keys::FIRST_CPU.name(),
+    doc: "CPU on which the workload's first task is created",
+    unit: "",
+    range: Range::Int(0, 1023),
+    default: Default::Derived(
+        "the lowest-numbered CPU of the smallest capacity in its mask",
+        |_, _| None,
+    ),
+    home: Home::Affinity,
+});
+
+/// The first task's `util_avg` at its start.
+pub const START_UTIL: Int = Int::new(Param {
+    name: "start_util",
+    doc: "the first task's util_avg at its start (rampup: when its busy phase starts)",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
+
+pub(crate) const START_PERIOD_CONTRIB: Int = Int::new(Param {
+    name: "start_period_contrib",
+    doc: "part of the current PELT period that has passed at the task's start (se.avg.period_contrib)",
+    unit: "µs·1.024",
+    range: Range::Int(0, 1023),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
+
+pub(crate) const FIRST_TICK_NS: Int = Int::new(Param {
+    name: "first_tick_ns",
+    doc: "time from the task's start to the next tick",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
+
+pub(crate) const BACKGROUND_UTIL: Int = Int::new(Param {
+    name: "background_util",
+    doc: "util that other tasks, which take no time here, add on every CPU (background_util.policyN: on those of policy N)",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Int(0),
+    home: Home::Simulator(Neutral::Int(0)),
+});
 
 /// Settings of where the experiment starts.
 const START: &[Param] = &[
-    Param {
-        name: "first_cpu",
-        doc: "CPU on which the workload's first task is created",
-        unit: "",
-        range: Range::Int(0, 1023),
-        default: Default::Derived("the lowest-numbered CPU of the smallest capacity in its mask"),
-        home: Home::Affinity,
-    },
-    Param {
-        name: "start_util",
-        doc: "the first task's util_avg at its start (rampup: when its busy phase starts)",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: "start_period_contrib",
-        doc: "part of the current PELT period that has passed at the task's start (se.avg.period_contrib)",
-        unit: "µs·1.024",
-        range: Range::Int(0, 1023),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: "first_tick_ns",
-        doc: "time from the task's start to the next tick",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::None),
-    },
-    Param {
-        name: "background_util",
-        doc: "util that other tasks, which take no time here, add on every CPU (background_util.policyN: on those of policy N)",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Int(0),
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: both_ways::SHORT_WAYS,
-        doc: "0 = simulated twice, with the simulator's short ways and without: the run fails unless both are the same in every event (--slow; unset: once, with them)",
-        unit: "",
-        range: Range::Int(0, 1),
-        default: Default::Unset,
-        // A real kernel beside it has none.
-        home: Home::Simulator(Neutral::Any),
-    },
+    FIRST_CPU.0,
+    START_UTIL.0,
+    START_PERIOD_CONTRIB.0,
+    FIRST_TICK_NS.0,
+    BACKGROUND_UTIL.0,
+    SHORT_WAYS.0,
 ];
 
-/// Lists every setting of this backend.
-pub fn catalogue() -> Catalogue {
-    let mut groups = vec![Group { owner: None, params: KERNEL }];
-    groups.extend(governor::groups());
-    groups.extend(tracker::groups());
-    groups.push(Group { owner: None, params: cpuidle::PARAMS });
-    groups.push(Group { owner: None, params: crate::kernel::perf_domain::PARAMS });
-    groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
-    groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
-    groups.push(Group { owner: None, params: sysctls::PARAMS });
-    groups.push(Group { owner: None, params: cache::PARAMS });
-    groups.push(Group { owner: None, params: crate::kernel::class::demotion::PARAMS });
-    groups.push(Group { owner: None, params: dl_placement::PARAMS });
-    groups.push(Group { owner: None, params: crate::state::rt_group::PARAMS });
-    groups.push(Group { owner: None, params: crate::state::high::PARAMS });
-    groups.push(Group { owner: None, params: crate::state::overcommit::PARAMS });
-    groups.push(Group { owner: None, params: series::PARAMS });
-    groups.push(Group { owner: None, params: before::PARAMS });
-    groups.extend(pressure::groups());
-    groups.push(Group { owner: None, params: cost::PARAMS });
-    groups.push(Group { owner: None, params: crate::kernel::class::stop::PARAMS });
-    groups.push(Group { owner: None, params: muqss::PARAMS });
-    groups.push(Group { owner: None, params: crate::user::power_hal::PARAMS });
-    groups.extend(crate::user::power_hal::groups());
-    groups.push(Group { owner: None, params: START });
-    Catalogue { groups }
-}
-
-/// Settings of the fair class in either form.
-const BASE_SLICE: &[&str] = &["base_slice_ns"];
-const CFS_TUNABLES: &[&str] =
-    &["sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"];
-
-/// The default of a tunable of the fair class; `None`: this kernel has no such tunable.
-fn fair_default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
-    let tunables = Tunables::of(kernel, platform.nr_cpus() as u32, platform.hz);
-    match (name, is_cfs(kernel)) {
-        ("base_slice_ns", false) => Some(tunables.eevdf.base_slice_ns),
-        ("sched_latency_ns", true) => Some(tunables.cfs.latency_ns),
-        ("sched_min_granularity_ns", true) => Some(tunables.cfs.min_granularity_ns),
-        ("sched_wakeup_granularity_ns", true) => Some(tunables.cfs.wakeup_granularity_ns),
-        _ => None,
+/// Errors: a `first_cpu` that the platform does not have.
+fn check_start(
+    platform: &Platform,
+    policy: &Policy,
+    settings: &Settings,
+) -> Result<(), InputError> {
+    match settings.get(&FIRST_CPU).filter(|cpu| *cpu as usize >= platform.nr_cpus()) {
+        None => Ok(()),
+        Some(cpu) => {
+            let last = platform.nr_cpus() - 1;
+            Err(InputError::new(
+                policy.place_of_value(FIRST_CPU.name, &Value::Int(cpu)),
+                format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name),
+            ))
+        }
     }
 }
 
-/// The fair class's tunables as this experiment sets them.
-pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
-    let p = &e.platform;
-    let mut tunables = Tunables::of(e.policy.kernel, p.nr_cpus() as u32, p.hz);
-    let ns = |name: &str, default: &mut u64| {
-        if let Some(ns) = e.settings.int(name) {
-            *default = ns.max(1) as u64;
-        }
-    };
-    ns("base_slice_ns", &mut tunables.eevdf.base_slice_ns);
-    ns("sched_latency_ns", &mut tunables.cfs.latency_ns);
-    ns("sched_min_granularity_ns", &mut tunables.cfs.min_granularity_ns);
-    ns("sched_wakeup_granularity_ns", &mut tunables.cfs.wakeup_granularity_ns);
-    tunables.cfs.latency_nice = e.settings.int(series::LATENCY_NICE) == Some(1);
-    tunables
-}
-
-/// Iterates over the settings that a policy may have of its own, as `NAME.policyN`.
-fn per_policy() -> impl Iterator<Item = &'static str> {
-    ["rate_limit_us", series::RESPONSE_TIME, "background_util"]
-        .into_iter()
-        .chain(pressure::per_policy())
+/// Lists every setting of this backend.
+pub fn catalogue() -> Catalogue {
+    let mut groups = vec![Group::of(KERNEL).titled("The system").checked(tunables::check)];
+    groups.extend(governor::groups());
+    groups.extend(tracker::groups());
+    groups.extend([
+        cpuidle::GROUP,
+        perf_domain::GROUP,
+        preempt::GROUP,
+        hrtimer::GROUP,
+        sysctls::GROUP,
+        cache::GROUP,
+        demotion::GROUP,
+        dl_placement::GROUP,
+        rt_group::GROUP,
+        high::GROUP,
+        overcommit::GROUP,
+        series::GROUP,
+        before::GROUP,
+    ]);
+    groups.extend(pressure::groups());
+    groups.extend([cost::GROUP, stop::GROUP, muqss::GROUP, power_hal::GROUP]);
+    groups.extend(power_hal::groups());
+    groups.push(
+        Group::of(START).titled("The start").per_policy(&[BACKGROUND_UTIL.0]).checked(check_start),
+    );
+    Catalogue { groups }
 }
 
 /// The settings of `policy` on `platform`, all of them.
 ///
-/// Errors: unknown names, values out of range, a tunable of a governor that is not in use, a
-/// `first_cpu` or policy that the platform does not have.
+/// Errors: unknown names, values out of range, a tunable of a governor that is not in use, settings that
+/// contradict each other, a `first_cpu` or policy that the platform does not have.
 pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputError> {
-    let mut policy = policy.clone();
-    let own = take_own(platform, &mut policy)?;
-    let policy = &policy;
-    let mut settings = catalogue().resolve(policy, &|param| match param.name {
-        "sched_energy_aware" => Some(Value::Int(policy.kernel.has(features::EAS).into())),
-        "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
-        name => {
-            let of_fair = || fair_default(platform, policy.kernel, name);
-            let of_cache = || cache::default(platform, policy.kernel, name);
-            let default = sysctls::default(platform, policy.kernel, name).or_else(of_fair);
-            let default = default.or_else(of_cache);
-            let default = default.or_else(|| noise::default(policy, name));
-            let default = default.or_else(|| cost::default(platform, name));
-            let default = default.map(|n| Value::Int(n as i64));
-            default.or_else(|| governor::default(platform, policy, name))
-        }
-    })?;
-    let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {
-        settings.int(name).is_some() && fair_default(platform, policy.kernel, name).is_none()
-    });
-    if let Some(name) = fair {
-        let of = if is_cfs(policy.kernel) { "from 6.6 on (EEVDF)" } else { "up to 6.5 (CFS)" };
-        let what = format!("`{name}` is a setting of kernels {of}, and this is {}", policy.kernel);
-        let known = if is_cfs(policy.kernel) { CFS_TUNABLES } else { BASE_SLICE };
-        return Err(InputError::new(policy.place_of(name), what)
-            .hint(format!("that kernel has {}", known.join(", "))));
-    }
-    if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
-        schedutil::add_rate_limits(policy.kernel, platform, &mut settings);
-    }
-    series::check(policy, &settings)?;
-    sysctls::check(policy, &settings)?;
-    cache::check(policy, &settings)?;
-    before::check(policy, &settings)?;
-    dl_placement::check(platform, policy, &settings)?;
-    rt_group::check(policy, &settings)?;
-    muqss::check(policy, &settings)?;
-    governor::check(policy, &settings)?;
-    settings.0.extend(own);
-    series::add_response_times(policy.kernel, platform, &mut settings);
-    pressure::check(platform, &settings).map_err(|e| at_setting(policy, e))?;
-    perf_domain::check(platform, policy, &settings).map_err(|e| at_setting(policy, e))?;
-    if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
-        let last = platform.nr_cpus() - 1;
-        return Err(InputError::new(
-            setting(policy, "first_cpu", &Value::Int(cpu)),
-            format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name),
-        ));
-    }
-    Ok(settings)
-}
-
-/// An error about settings that do not go together, where the policy's file says the first of them.
-fn at_setting(policy: &Policy, e: InputError) -> InputError {
-    let is_of = |key: &str| e.place.contains(key) || e.what.contains(key);
-    let name = |key: &str| key.split(".policy").next().is_some_and(is_of);
-    match policy.places.iter().find(|(key, _)| name(key)) {
-        Some((_, place)) => InputError { place: place.clone(), ..e },
-        None => e,
-    }
-}
-
-/// The place of an error about `key=value`, where it is not the policy's fault.
-fn setting(policy: &Policy, key: &str, value: &Value) -> String {
-    let said = || format!("setting {key}={value}");
-    policy.places.get(key).cloned().unwrap_or_else(said)
-}
-
-/// Takes what is meant for single policies out of `policy`, checked like the tunable it belongs to.
-fn take_own(platform: &Platform, policy: &mut Policy) -> Result<Vec<(String, Value)>, InputError> {
-    let tunable = |key: &str| {
-        let (name, of) = key.split_once(".policy")?;
-        per_policy().find(|n| *n == name).map(|name| (name, of.to_string()))
-    };
-    let mut all = Vec::new();
-    let (own, shared): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        std::mem::take(&mut policy.set).into_iter().partition(|(key, _)| tunable(key).is_some());
-    policy.set = shared;
-    for (key, value) in own {
-        let Some((name, of)) = tunable(&key) else { continue };
-        let known: Vec<String> = platform.domains.iter().map(|d| d.cpus[0].0.to_string()).collect();
-        if !known.contains(&of) {
-            let known = known.join(", policy");
-            let what = format!("there is no such policy: {} has policy{known}", platform.name);
-            return Err(InputError::new(setting(policy, &key, &value), what));
-        }
-        let mut as_one = policy.clone().set_for_all(name, value.clone());
-        as_one.places.extend(policy.places.get(&key).map(|at| (name.to_string(), at.clone())));
-        catalogue().resolve(&as_one, &|_| None)?;
-        all.push((key, value));
-    }
-    Ok(all)
+    catalogue().resolve(platform, policy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::governor::schedutil::{RATE_LIMIT_US, RESPONSE_TIME_MS};
+    use risetime_kernel::units::CpuId;
 
     fn resolved(arg: &str) -> Result<Settings, String> {
         let m1 = Platform::load("m1").expect("built in");
@@ -387,16 +169,26 @@ mod tests {
     }
 
     #[test]
+    fn what_others_know_of_a_setting_is_what_is_declared_here() {
+        let catalogue = catalogue();
+        for (name, fits) in keys::OF_CATALOGUE {
+            let mut declared = catalogue.params().filter(|(_, p)| p.name == *name).peekable();
+            assert!(declared.peek().is_some(), "{name} is not in the catalogue");
+            assert!(declared.all(|(_, p)| fits(p.range)), "{name} is of another kind");
+        }
+    }
+
+    #[test]
     fn a_policy_may_have_its_own_tunable() {
         let s = resolved("linux-6.8+rate_limit_us=70+rate_limit_us.policy4=500").expect("fine");
-        let at = |name| s.int(name);
-        assert_eq!((at("rate_limit_us"), at("rate_limit_us.policy4")), (Some(70), Some(500)));
-        assert_eq!(at("rate_limit_us.policy0"), None);
+        assert_eq!(s.get(&RATE_LIMIT_US), Some(70));
+        let at = |s: &Settings, policy| s.own(&RATE_LIMIT_US, CpuId(policy));
+        assert_eq!((at(&s, 4), at(&s, 0)), (Some(500), None));
         let s =
             resolved("linux-6.8+rate_limit_us.policy0=1+rate_limit_us.policy4=2").expect("fine");
-        assert_eq!(s.int("rate_limit_us.policy0"), Some(1), "several of them");
+        assert_eq!(at(&s, 0), Some(1), "several of them");
         let s = resolved("linux-6.8+background_util=18+background_util.policy4=0").expect("fine");
-        assert_eq!(s.int("background_util.policy4"), Some(0));
+        assert_eq!(s.own(&BACKGROUND_UTIL, CpuId(4)), Some(0));
         assert!(resolved("linux-6.8+background_util.policy4=1025").is_err());
     }
 
@@ -404,7 +196,8 @@ mod tests {
     fn the_response_time_of_each_policy_is_its_own_unless_somebody_says_otherwise() {
         let of = |arg: &str| {
             let s = resolved(&format!("linux-6.8{arg}")).expect("fine");
-            ["", ".policy0", ".policy4"].map(|p| s.int(&format!("response_time_ms{p}")))
+            let own = |policy| s.own(&RESPONSE_TIME_MS, CpuId(policy));
+            [s.get(&RESPONSE_TIME_MS), own(0), own(4)]
         };
         assert_eq!(of(""), [None; 3], "mainline has no such tunable");
         assert_eq!(of("+response_time_ms=0"), [Some(22), None, Some(182)]);

@@ -3,18 +3,25 @@
 use crate::Custom;
 use crate::governor::Governor;
 use crate::kernel::Kernel;
+use crate::kernel::balance::NI_RANDOM;
 use crate::kernel::before;
 use crate::kernel::cache;
 use crate::kernel::class::dl_placement;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::class::muqss;
 use crate::kernel::class::rt_group::init_rt_groups;
+use crate::kernel::clock::FREQ_INVARIANCE;
+use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle;
+use crate::kernel::cpuidle::CPUIDLE_GOVERNOR;
 use crate::kernel::fork::new_task;
+use crate::kernel::governor::GOVERNOR;
 use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::hrtimer;
 use crate::kernel::perf_domain;
+use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
+use crate::kernel::placement::PLACEMENT;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
@@ -22,8 +29,13 @@ use crate::kernel::sysctls;
 use crate::kernel::thermal;
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
+use crate::kernel::tracker::TRACKER;
+use crate::kernel::tunables;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
+use crate::run::settings::{
+    BACKGROUND_UTIL, FIRST_CPU, FIRST_TICK_NS, START_PERIOD_CONTRIB, START_UTIL,
+};
 use crate::state::before::RtTracking;
 use crate::state::class::{Classes, Sched, check_clamps};
 use crate::state::costs::{Drawn, Names};
@@ -67,6 +79,7 @@ use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
+use risetime_model::settings::Int;
 use risetime_model::settings::Settings;
 use risetime_model::workload::{Attr, StartAt, TaskSpec};
 use risetime_model::{Experiment, Name, Platform};
@@ -136,10 +149,10 @@ pub(crate) fn simulation_with<'a>(
     custom: Custom,
 ) -> Result<Simulation<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
-    let int = |name: &str| e.settings.int(name);
-    let governor = || governor::find(e.settings.name("governor").unwrap_or("schedutil"));
+    let int = |of: &Int| e.settings.get(of);
+    let governor = || governor::find(e.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL));
     let governor = custom.governor.unwrap_or_else(governor);
-    let tracker = || tracker::find(e.settings.name("tracker").unwrap_or("pelt"));
+    let tracker = || tracker::find(e.settings.get(&TRACKER).unwrap_or("pelt"));
     let tracker = custom.tracker.unwrap_or_else(tracker);
     let clamps = e.uclamp()?;
     check_clamps(e)?;
@@ -181,15 +194,15 @@ pub(crate) fn simulation_with<'a>(
         m,
         q: Queue::default(),
         governors,
-        placement: (placement::find(e.settings.name("placement").unwrap_or("fair")).make)(),
+        placement: (placement::find(e.settings.get(&PLACEMENT).unwrap_or("fair")).make)(),
         effects: Effects::default(),
         driver: None,
         listens: sink.listens(),
         sink,
         events: 0,
-        sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
+        sugov_work: Span(int(&SUGOV_WORK_NS).unwrap_or(0).max(0) as u64),
         kthread: None,
-        first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
+        first_cpu: int(&FIRST_CPU).map(|v| CpuId(v as u32)),
         created_any: false,
         listed: 0,
         parent_cpu: CpuId(0),
@@ -233,11 +246,11 @@ pub(crate) fn simulation_with<'a>(
 
 fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let platform = &e.platform;
-    let int = |name: &str| e.settings.int(name);
+    let int = |of: &Int| e.settings.get(of);
     let rev = e.policy.kernel;
     let capacity: Vec<Capacity> =
         platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
-    let tunables = crate::run::settings::fair_tunables(e);
+    let tunables = tunables::of_experiment(e);
     let online = CpuSet::first(platform.nr_cpus());
     let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
         sched_domains(platform, &capacity, rev, &online);
@@ -247,7 +260,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         .iter()
         .map(|d| series::of_cpu(e.policy.kernel, platform, d, &e.settings))
         .collect();
-    let idle_governor = cpuidle::find(e.settings.name("cpuidle_governor").unwrap_or("menu"));
+    let idle_governor = cpuidle::find(e.settings.get(&CPUIDLE_GOVERNOR).unwrap_or("menu"));
     let cpus: Vec<Cpu> = platform
         .cpus()
         .zip(of_cpu)
@@ -328,11 +341,11 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
     let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
     // Android's, before mainline's, asked for no governor.
-    let energy_model = (governor.name == "schedutil" || !rev.has(features::EAS))
+    let energy_model = (governor.name == governor::SCHEDUTIL || !rev.has(features::EAS))
         && known_power
         && invariant
         && perf_domain::ready_after(&e.settings).is_none()
-        && e.settings.int("sched_energy_aware") != Some(0)
+        && e.settings.get(&SCHED_ENERGY_AWARE) != Some(0)
         && muqss::of_settings(&e.settings).is_none();
     let mut machine = Machine {
         platform: Arc::clone(platform),
@@ -370,7 +383,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             rev,
             platform.nr_cpus(),
             tunables,
-            e.settings.name(RT_GROUP_SCHED) != Some("off"),
+            e.settings.get(&RT_GROUP_SCHED) != Some("off"),
         ),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
@@ -382,7 +395,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         muqss: muqss::of_settings(&e.settings),
         cache: None,
         tally: None,
-        ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
+        ni_random: (e.settings.get(&NI_RANDOM) == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
         glances: true,
         keeps_jiffy: true,
@@ -392,9 +405,9 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,
         start: Start {
-            util: int("start_util").map(|v| Util(v as u64)),
-            period_contrib: int("start_period_contrib").map(|v| v as u32),
-            first_tick: int("first_tick_ns").map(|v| Span(v as u64)),
+            util: int(&START_UTIL).map(|v| Util(v as u64)),
+            period_contrib: int(&START_PERIOD_CONTRIB).map(|v| v as u32),
+            first_tick: int(&FIRST_TICK_NS).map(|v| Span(v as u64)),
             planned: Instant(0) + e.phase,
             ..Start::default()
         },
@@ -428,10 +441,9 @@ fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
 
 /// The util that others add on `cpu`: as set for its policy, else for all.
 fn background_util(e: &Experiment, cpu: CpuId) -> Util {
-    let of = |name: &str| e.settings.int(name).map(|util| Util(util.max(0) as u64));
     let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
-    let own = of(&format!("background_util.policy{}", domain.cpus[0].0));
-    own.or(of("background_util")).unwrap_or_default()
+    let util = e.settings.of_policy(&BACKGROUND_UTIL, domain.cpus[0]);
+    util.map(|util| Util(util.max(0) as u64)).unwrap_or_default()
 }
 
 fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
@@ -440,7 +452,7 @@ fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
 
 /// `arch_scale_freq_invariant`: that of the machine.
 fn is_freq_invariant(e: &Experiment) -> bool {
-    e.settings.name("freq_invariance") != Some("no")
+    e.settings.get(&FREQ_INVARIANCE) != Some("no")
 }
 
 /// Creates domain `index` of the platform at its lowest frequency, with its energy model if all

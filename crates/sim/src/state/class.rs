@@ -14,17 +14,50 @@ use risetime_kernel::overcommit::Moved;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_kernel::{KernelRev, features};
+use risetime_model::settings::{Default, Home, Int, Key, Name, Neutral, Param, Range, keys};
 use risetime_model::workload::{Attr, Policy};
 use risetime_model::{Experiment, InputError};
 use risetime_trace::Why;
 use std::collections::VecDeque;
 
+pub(crate) const UCLAMP_MIN: Int = Int::new(Param {
+    name: keys::UCLAMP_MIN.name(),
+    doc: "util_min of every task of the workload",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::SchedAttr("sched_util_min"),
+});
+
+pub(crate) const UCLAMP_MAX: Int = Int::new(Param {
+    name: keys::UCLAMP_MAX.name(),
+    doc: "util_max of every task of the workload",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::SchedAttr("sched_util_max"),
+});
+
 /// The setting that says whether there are clamps at all.
-pub(crate) const UCLAMP_TASK: &str = "uclamp_task";
+pub const UCLAMP_TASK: Int = Int::new(Param {
+    name: "uclamp_task",
+    doc: "0: a kernel without CONFIG_UCLAMP_TASK, as Debian's up to 6.12 on arm64. Real-time tasks ask for the highest frequency, and fit on any CPU",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(1)),
+});
 /// The setting that says how big a CPU an RT task gets that does not say so itself.
-pub(crate) const RT_UCLAMP_MIN: &str = "sched_util_clamp_min_rt_default";
+pub const RT_UCLAMP_MIN: Int = Int::new(Param {
+    name: keys::RT_UCLAMP_MIN.name(),
+    doc: "util_min of RT tasks that ask for none: how big a CPU they are given",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::Sysctl("kernel.sched_util_clamp_min_rt_default"),
+});
 /// The setting that says who hears of hint sessions, and clamps their threads for it (`user/power_hal`).
-pub(crate) const POWER_HAL: &str = "power_hal";
+pub(crate) const POWER_HAL: Key<Name> = Key::new("power_hal");
 
 /// The class of a task, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -278,12 +311,15 @@ impl Classes {
                 || e.workload.groups.iter().any(|g| g.idle),
             uclamp_used: clamps_asked(e),
             rt_uclamp_min: rt_uclamp_min(if has_clamps(e) {
-                e.settings.int(RT_UCLAMP_MIN)
+                e.settings.get(&RT_UCLAMP_MIN)
             } else {
                 Some(0)
             }),
             rt_period: None,
-            schedutil: e.settings.name("governor").is_none_or(|name| name == "schedutil"),
+            schedutil: e
+                .settings
+                .get(&keys::GOVERNOR)
+                .is_none_or(|name| name == keys::governor::SCHEDUTIL),
             total_bw: 0,
             groups_bw: 0,
             total_capacity: e.platform.cpus().map(capacity).sum(),
@@ -369,21 +405,21 @@ pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
 /// Whether somebody asks for clamps. Writing another default for real-time tasks does, too
 /// (`sysctl_sched_uclamp_handler`).
 fn clamps_asked(e: &Experiment) -> bool {
-    let set = |name: &str| e.settings.int(name).is_some();
+    let set = |of: &Int| e.settings.is_set(of);
     let mut tasks = e.workload.tasks.iter().chain(&e.workload.forked);
     let attr = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
-    e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
-        || set("uclamp_min")
-        || set("uclamp_max")
+    e.settings.get(&RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
+        || set(&UCLAMP_MIN)
+        || set(&UCLAMP_MAX)
         || tasks.any(|t| attr(&t.attr) || t.phases.iter().any(|p| attr(&p.attr)))
         || !e.workload.sessions.is_empty()
-            && e.settings.name(POWER_HAL).is_some_and(|name| name != "none")
+            && e.settings.get(&POWER_HAL).is_some_and(|name| name != "none")
         || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024)
 }
 
 /// CONFIG_UCLAMP_TASK.
 fn has_clamps(e: &Experiment) -> bool {
-    e.settings.int(UCLAMP_TASK) != Some(0)
+    e.settings.get(&UCLAMP_TASK) != Some(0)
 }
 
 /// Refuses an experiment that asks a kernel without clamps for some.
@@ -395,7 +431,7 @@ pub(crate) fn check_clamps(e: &Experiment) -> Result<(), InputError> {
     }
     let what = "a task, a group or a setting asks for clamps, and this kernel has none";
     let hint = "leave `uclamp_task=0` out, or the clamps";
-    Err(InputError::new(UCLAMP_TASK, what).hint(hint))
+    Err(InputError::new(UCLAMP_TASK.name, what).hint(hint))
 }
 
 /// The `uclamp_min` that real-time tasks have by default, of the sysctl.

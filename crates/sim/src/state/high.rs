@@ -5,39 +5,36 @@ use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::sched_high::HighAccount;
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::Experiment;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Int, Name, Neutral, Param, Range};
 use risetime_model::workload::{Attr, Policy};
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: SHARE,
-        doc: "least share that waiting fair tasks have of the time that SCHED_HIGH and fair tasks run together (unset: 10)",
-        unit: "%",
-        range: Range::Int(1, 50),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(SHARE_PERCENT)),
-    },
-    Param {
-        name: TURN,
-        doc: "time for which fair tasks run in one go where SCHED_HIGH lets them in (unset: 4000)",
-        unit: "µs",
-        range: Range::Int(100, 1_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(TURN_US)),
-    },
-    Param {
-        name: SERVER,
-        doc: "whether the deadline server that lets fair tasks in where real-time ones starve them (from 6.12 on) serves SCHED_HIGH, too (unset: no)",
-        unit: "",
-        range: Range::OneOf(&["yes", "no"]),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name("no")),
-    },
-];
+pub(crate) const GROUP: Group =
+    Group::of(&[SHARE.0, TURN.0, SERVER.0]).titled("SCHED_HIGH, which no kernel has");
 
-const SHARE: &str = "sched_high_fair_percent";
-const TURN: &str = "sched_high_fair_turn_us";
-const SERVER: &str = "sched_high_server";
+const SHARE: Int = Int::new(Param {
+    name: "sched_high_fair_percent",
+    doc: "least share that waiting fair tasks have of the time that SCHED_HIGH and fair tasks run together (unset: 10)",
+    unit: "%",
+    range: Range::Int(1, 50),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(SHARE_PERCENT)),
+});
+const TURN: Int = Int::new(Param {
+    name: "sched_high_fair_turn_us",
+    doc: "time for which fair tasks run in one go where SCHED_HIGH lets them in (unset: 4000)",
+    unit: "µs",
+    range: Range::Int(100, 1_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(TURN_US)),
+});
+const SERVER: Name = Name::new(Param {
+    name: "sched_high_server",
+    doc: "whether the deadline server that lets fair tasks in where real-time ones starve them (from 6.12 on) serves SCHED_HIGH, too (unset: no)",
+    unit: "",
+    range: Range::OneOf(&["yes", "no"]),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Name("no")),
+});
 const SHARE_PERCENT: i64 = 10;
 const TURN_US: i64 = 4000;
 
@@ -63,18 +60,18 @@ impl HighRq {
         if !used(e) {
             return None;
         }
-        let int = |name: &str, default: i64| e.settings.int(name).unwrap_or(default).max(0) as u64;
+        let int = |of: &Int, default: i64| e.settings.get(of).unwrap_or(default).max(0) as u64;
         let mut queue = CfsRq::new(rev, tunables);
         queue.keep_no_sleepers();
         queue.update_clock(now);
         Some(Box::new(HighRq {
             queue,
             account: HighAccount::new(
-                int(SHARE, SHARE_PERCENT) as u32,
-                Span::from_us(int(TURN, TURN_US)),
+                int(&SHARE, SHARE_PERCENT) as u32,
+                Span::from_us(int(&TURN, TURN_US)),
             ),
             accounted: now,
-            served: e.settings.name(SERVER) == Some("yes"),
+            served: e.settings.get(&SERVER) == Some("yes"),
         }))
     }
 

@@ -3,19 +3,20 @@
 use risetime_kernel::overcommit::Overcommit;
 use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range};
 use risetime_model::workload::{Attr, Policy};
 
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: SHARE,
+pub(crate) const GROUP: Group =
+    Group::of(&[SHARE.0]).titled("SCHED_OVERCOMMIT, which no kernel has");
+
+const SHARE: Int = Int::new(Param {
+    name: "sched_overcommit_fair_percent",
     doc: "least share of a CPU that the classes below SCHED_OVERCOMMIT have where they want it (unset: 6)",
     unit: "%",
     range: Range::Int(1, 50),
     default: Default::Unset,
     home: Home::Simulator(Neutral::Int(SHARE_PERCENT)),
-}];
-
-const SHARE: &str = "sched_overcommit_fair_percent";
+});
 /// Share by default, in %: one more than what the fair class's deadline server gives, so that this
 /// server has no reason to run.
 const SHARE_PERCENT: i64 = 6;
@@ -36,7 +37,7 @@ pub(crate) struct OvercommitRq {
 impl OvercommitRq {
     /// `None` where nobody is ever of the class.
     pub(crate) fn of(e: &Experiment, now: Instant) -> Option<Box<OvercommitRq>> {
-        let percent = e.settings.int(SHARE).unwrap_or(SHARE_PERCENT).max(0) as u32;
+        let percent = e.settings.get(&SHARE).unwrap_or(SHARE_PERCENT).max(0) as u32;
         used(e).then(|| {
             Box::new(OvercommitRq {
                 class: Overcommit::new(percent, now.0),

@@ -10,19 +10,17 @@
 use risetime_kernel::deadline::{DlEntity, DlParams, to_ratio};
 use risetime_kernel::rt::{RtPriority, RtQueue};
 use risetime_kernel::units::{GroupId, Span};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
 
 /// Whether groups have servers.
-pub(crate) const RT_GROUP_SCHED: &str = "rt_group_sched";
-
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: RT_GROUP_SCHED,
+pub(crate) const RT_GROUP_SCHED: Name = Name::new(Param {
+    name: "rt_group_sched",
     doc: "real-time tasks of groups with rt_runtime_us: hcbs = under a deadline server of their group on each CPU (from 6.12 on); off = as if no group said so (unset: hcbs where a workload asks for it)",
     unit: "",
     range: Range::OneOf(&["hcbs", "off"]),
     default: Default::Unset,
     home: Home::Patched(None, Neutral::Name("off")),
-}];
+});
 
 /// `cpu.rt.max` of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::spread::platform;
 use super::{Bytes, experiment};
+use crate::kernel::cache;
 use crate::run::engine::Simulation;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
@@ -117,10 +118,10 @@ fn it_is_a_setting_of_7_2_and_where_there_are_several_caches() {
         let policy = Policy::from_arg(policy).expect("a policy");
         crate::resolve(platform, &policy).map_err(|e| e.to_string())
     };
-    let names = ["sched_cache", "llc_epoch_period", "llc_aggr_tolerance"];
+    let names = [cache::ENABLED, cache::PERIOD, cache::TOLERANCE];
     let three = |platform: &Platform, policy: &str| {
         let settings = of(platform, policy).expect("fine");
-        names.map(|name| settings.int(name))
+        names.map(|of| settings.get(&of))
     };
     let m1 = Platform::load("m1").expect("built in");
     let laptop4 = Platform::load("laptop4").expect("built in");

@@ -92,7 +92,7 @@ impl Checker {
             freq: vec![0; platform.domains.len()],
             specs: e.workload.bind(&platform).expect("valid").tasks,
             limited: e.workload.groups.iter().any(|g| g.quota.is_some()),
-            stolen: e.settings.0.iter().any(|(set, value)| {
+            stolen: e.settings.iter().any(|(set, value)| {
                 STEALS.iter().any(|name| set.starts_with(name)) && *value != Value::Int(0)
             }),
             platform,

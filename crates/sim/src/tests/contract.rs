@@ -9,7 +9,7 @@ use super::generate::{experiments, platforms};
 use crate::draws;
 use crate::kernel::cpuidle;
 use crate::kernel::governor::DomainView;
-use crate::kernel::governor::{self, FreqRequest, Governor};
+use crate::kernel::governor::{self, FreqRequest, GOVERNOR, Governor};
 use crate::kernel::placement::Waker;
 use crate::run::engine::Simulation;
 use crate::state::effects::Effects;
@@ -40,7 +40,7 @@ fn governors<'a>(
     e: &Experiment,
     engine: &'a mut Simulation<'_>,
 ) -> (&'a mut Machine, Vec<Box<dyn Governor>>) {
-    let descriptor = governor::find(e.settings.name("governor").expect("resolved"));
+    let descriptor = governor::find(e.settings.get(&GOVERNOR).expect("resolved"));
     let made = (0..e.platform.domains.len())
         .map(|d| (descriptor.make)(&e.platform, d, &e.settings))
         .collect();
@@ -178,7 +178,7 @@ proptest! {
     #[test]
     fn placements_choose_cpus_that_the_task_may_use(mut e in experiments(), remembers: bool) {
         if remembers {
-            e.settings.0.insert("no_decaying_headroom".into(), Value::Int(1));
+            e.settings.insert("no_decaying_headroom", Value::Int(1));
         }
         let mut sink = ();
         let mut engine = setup::simulation(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -343,7 +343,7 @@ fn everything_that_can_be_set_says_what_it_is() {
         let kind = match p.default {
             Default::Int(n) => numbers.is_some_and(|(low, high)| low <= n && n <= high),
             Default::Name(name) => of_names.contains(&name),
-            Default::Derived(how) => how.len() > 5,
+            Default::Derived(how, _) => how.len() > 5,
             Default::Unset => true,
         };
         assert!(kind, "{}: default {:?} of {:?}", p.name, p.default, p.range);

@@ -4,7 +4,7 @@
 use super::classes::{Runs, SPIN, cpus, run};
 use super::generate::experiments;
 use super::properties::run_checked;
-use crate::draws;
+use crate::{NOISE, draws};
 use proptest::prelude::*;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
@@ -184,7 +184,7 @@ proptest! {
     #[test]
     fn a_machine_that_demotes_stays_consistent(mut e in experiments(), every in 1..4usize, n in 1..20u64) {
         // Who is demoted into a group that has used up its quota leaves when its CPU looks, which noise puts off.
-        prop_assume!(!e.settings.0.contains_key("noise"));
+        prop_assume!(!e.settings.is_set(&NOISE));
         let workload = std::sync::Arc::make_mut(&mut e.workload);
         workload.hotplug.clear();
         let anywhere = |task: &TaskSpec| {
@@ -201,9 +201,9 @@ proptest! {
                 _ => Policy::Fifo { priority: n as u8 },
             });
         }
-        e.settings.0.insert("sched_demotion".into(), Value::Name("on".into()));
-        e.settings.0.insert("sched_rt_period_us".into(), Value::Int(20_000));
-        e.settings.0.insert("sched_rt_runtime_us".into(), Value::Int(10_000));
+        e.settings.insert("sched_demotion", Value::Name("on".into()));
+        e.settings.insert("sched_rt_period_us", Value::Int(20_000));
+        e.settings.insert("sched_rt_runtime_us", Value::Int(10_000));
         let checker = run_checked(&e)?;
         prop_assert!(checker.wrong.is_empty(), "{:?}", checker.wrong);
     }

@@ -100,7 +100,7 @@ proptest! {
             }
         }
         let mut set = |name: &str, value: &str| {
-            e.settings.0.insert(name.into(), Value::Name(value.into()));
+            e.settings.insert(name, Value::Name(value.into()));
         };
         let place = PLACEMENTS[place];
         if !(unknown && place == "bl-cbs") {

@@ -67,12 +67,12 @@ pub(crate) fn mostly_plain() -> impl Strategy<Value = Experiment> {
                 workload.hotplug = hotplug(n, changes);
             }
             if mainline {
-                SERIES.iter().for_each(|name| drop(e.settings.0.remove(*name)));
+                SERIES.iter().for_each(|name| e.settings.remove(name));
             }
             let set = [("stop_work_ns", stop), ("scaling_max_freq", limit)];
             for (name, value) in set.into_iter().filter_map(|(name, v)| Some((name, v?))) {
-                e.settings.0.remove("scaling_min_freq");
-                e.settings.0.insert(name.into(), Value::Int(value));
+                e.settings.remove("scaling_min_freq");
+                e.settings.insert(name, Value::Int(value));
             }
             e
         },

@@ -3,9 +3,10 @@
 use super::experiment;
 use super::sampling::{changes, freqs, one_cpu, run};
 use crate::Simulator;
+use crate::kernel::governor::{ondemand, sampling};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::settings::Value;
+use risetime_model::settings::{Name, Value};
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Memory, Why};
 
@@ -196,8 +197,9 @@ fn what_makes_ondemand_look_and_its_defaults_follow_the_kernel() {
             risetime_model::Policy::from_arg("linux-6.1+governor=ondemand").expect("a policy");
         policy.kernel = KernelRev::new(major, minor);
         let s = crate::resolve(&one_cpu(), &policy).expect("settings");
-        let name = |n: &str| s.name(n).expect("a name").to_string();
-        (name("sampling"), name("load_after_idle"), s.int("sampling_rate").expect("a number"))
+        let name = |of: &Name| s.get(of).expect("a name").to_string();
+        let rate = s.get(&ondemand::SAMPLING_RATE).expect("a number");
+        (name(&sampling::SAMPLING), name(&sampling::AFTER_IDLE), rate)
     };
     let of = |sampling: &str, after: &str, rate| (sampling.to_string(), after.to_string(), rate);
     assert_eq!(defaults(3, 15), of("timer", "computed", 10_000));

@@ -24,7 +24,7 @@ fn permille(runs: &Runs, comm: &str, from: u64, to: u64) -> u64 {
 fn set(tasks: &str, policy: &str, ms: u64, set: &[(&str, Value)]) -> Runs {
     let mut e = experiment_of(cpus(1), tasks, policy, ms);
     for (name, value) in set {
-        e.settings.0.insert((*name).into(), value.clone());
+        e.settings.insert(*name, value.clone());
     }
     let mut runs = Runs::default();
     Simulator.run(&e, &mut runs).unwrap_or_else(|e| panic!("{e}"));
@@ -204,7 +204,7 @@ proptest! {
             }
         }
         if served {
-            e.settings.0.insert("sched_high_server".into(), Value::Name("yes".into()));
+            e.settings.insert("sched_high_server", Value::Name("yes".into()));
         }
         let checker = run_checked(&e)?;
         prop_assert!(checker.wrong.is_empty(), "{:?}", checker.wrong);

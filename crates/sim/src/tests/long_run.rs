@@ -146,7 +146,7 @@ proptest! {
     fn util_never_rises_faster_than_pelt_lets_it(mut e in experiments()) {
         // What sets signals by hand, or makes them run faster.
         for set in ["start_util", "start_period_contrib", "sched_pelt_multiplier"] {
-            e.settings.0.remove(set);
+            e.settings.remove(set);
         }
         let mut rise = Rise::default();
         Simulator.run(&e, &mut rise).map_err(|e| TestCaseError::fail(e.to_string()))?;

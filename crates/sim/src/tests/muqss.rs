@@ -212,7 +212,7 @@ fn schedutil_follows_the_load_of_the_queue() {
     let top = platform.domains[0].freq_max();
     let tasks = format!(r#""t": {{"delay": 10000, {SPIN}}}"#);
     let mut e = experiment_of(platform, &tasks, MUQSS, 500);
-    e.settings.0.insert("governor".into(), Value::Name("schedutil".into()));
+    e.settings.insert("governor", Value::Name("schedutil".into()));
     let mut runs = Runs::default();
     Simulator.run(&e, &mut runs).expect("a run");
     assert_eq!(runs.freqs().last().map(|f| f.2), Some(top));

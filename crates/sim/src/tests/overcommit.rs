@@ -286,7 +286,7 @@ fn what_those_below_have_can_be_set() {
     for percent in [1, 25, 50] {
         let tasks = [spinner("a", 9_000, 10_000), spinner("b", 9_000, 10_000), fair("low")];
         let mut e = experiment_of(cpus(1), &tasks.join(", "), "linux-6.8", 4000);
-        e.settings.0.insert("sched_overcommit_fair_percent".into(), Value::Int(percent));
+        e.settings.insert("sched_overcommit_fair_percent", Value::Int(percent));
         let mut runs = Runs::default();
         Simulator.run(&e, &mut runs).unwrap_or_else(|e| panic!("{e}"));
         let low = permille(&runs, "low", 0, 4000);

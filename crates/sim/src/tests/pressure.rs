@@ -460,7 +460,7 @@ fn pressed() -> impl Strategy<Value = Experiment> {
     (experiments(), interfaces, caps, switches).prop_map(|(e, interfaces, caps, switches)| {
         let mut platform = (*e.platform).clone();
         let mut settings = e.settings.clone();
-        let mut set = |k: &str, v: Value| settings.0.insert(k.to_owned(), v);
+        let mut set = |k: &str, v: Value| settings.insert(k, v);
         let (boost, kept, coherent, off) = switches;
         // Since 6.8 PELT's clock runs ahead of the task's under a boost, and is set back when the CPU goes idle: what a
         // queue and its tasks know then differs, in a kernel as here.

@@ -593,7 +593,7 @@ proptest! {
     #[test]
     fn nothing_impossible_happens_with_other_constants(mut e in experiments(), set in constants()) {
         let numbers = set.into_iter().map(|(name, n)| (name.to_string(), Value::Int(n)));
-        e.settings.0.extend(numbers);
+        e.settings.extend(numbers);
         run_checked(&e)?;
     }
 

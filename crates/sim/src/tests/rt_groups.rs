@@ -508,7 +508,7 @@ proptest! {
             }
         }
         if whole {
-            e.settings.0.insert("class_order".into(), Value::Name("rt-dl".into()));
+            e.settings.insert("class_order", Value::Name("rt-dl".into()));
         }
         match Simulator.run(&e, &mut ()) {
             Err(e) if e.to_string().contains("is refused") => return Ok(()),

@@ -3,6 +3,7 @@
 use super::classes::{Runs, SPIN, cpus, experiment_of, run};
 use super::experiment;
 use crate::Simulator;
+use crate::kernel::sysctls::RR_TIMESLICE;
 use risetime_kernel::units::Span;
 use risetime_model::{Platform, Policy, Workload};
 use risetime_trace::{Backend, Why};
@@ -140,5 +141,5 @@ fn what_the_kernel_refuses_is_refused() {
     of("sched_rt_period_us=900000+sched_rt_runtime_us=-1").expect("no limit");
     let e = of("sched_rt_runtime_us=-2").expect_err("out of range");
     assert!(e.contains("wanted a whole number from -1 to 2147483647 µs"), "{e}");
-    assert_eq!(of("nr_migrate=8").expect("fine").int("sched_rr_timeslice_ms"), Some(100));
+    assert_eq!(of("nr_migrate=8").expect("fine").get(&RR_TIMESLICE), Some(100));
 }

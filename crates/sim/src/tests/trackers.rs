@@ -147,7 +147,7 @@ fn a_windows_length_and_statistics_are_settings_of_walt() {
         crate::resolve(&platform, &policy).map_err(|e| e.to_string())
     };
     let settings = resolve("mainline+tracker=walt").expect("settings");
-    assert_eq!(settings.int("walt_ravg_window"), Some(20_000_000));
+    assert_eq!(settings.get(&crate::settings::walt::WINDOW), Some(20_000_000));
     let error = resolve("mainline+walt_ravg_window=20000000").expect_err("PELT has none");
     assert!(error.contains("a setting of the tracker `walt`"), "{error}");
     let error = resolve("mainline+tracker=walt+walt_ravg_window=9999999").expect_err("too short");

@@ -38,140 +38,170 @@ use crate::state::costs::{Amount, Costs, FULL, Kind};
 use crate::state::machine::{Cpu, Task};
 use crate::time::noise;
 use risetime_kernel::units::{Instant, Span};
+use risetime_model::Experiment;
 use risetime_model::platform::{SMT_SPEED, SMT_SPEED_DEFAULT, thread_speed};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
-use risetime_model::{Experiment, Platform};
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range, Value, keys};
 
-const OF_NOISE: Default =
-    Default::Derived("what `noise` says; one that is set here is so much each time");
+const OF_NOISE: &str = "what `noise` says; one that is set here is so much each time";
+
+pub(crate) const COLD_CACHE_NS: Int = Int::new(Param {
+    name: "cold_cache_ns",
+    doc: "time that a task loses when it goes on under another last-level cache",
+    unit: "ns",
+    range: Range::Int(0, 100_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const TIMER_SLACK_NS: Int = Int::new(Param {
+    name: keys::TIMER_SLACK_NS.name(),
+    doc: "largest delay of the timers of sleeping fair tasks (without noise: none, as rt-app asks for)",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::timer_slack(policy)),
+    home: Home::Prctl("PR_SET_TIMERSLACK"),
+});
+
+pub(crate) const MEMORY_BOUND: Int = Int::new(Param {
+    name: "memory_bound",
+    doc: "share of all work that takes as long at any frequency as at the CPU's highest",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const TIMER_IRQ_NS: Int = Int::new(Param {
+    name: "timer_irq_ns",
+    doc: "time from the expiry of a sleeping task's timer to its wakeup (noise: half of them come before this)",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Timer)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const SWITCH_COST_NS: Int = Int::new(Param {
+    name: "switch_cost_ns",
+    doc: "time that every switch to a task takes from it",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Switch)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const WAKEUP_COST_NS: Int = Int::new(Param {
+    name: "wakeup_cost_ns",
+    doc: "time that waking another task takes from the one that does",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Wakeup)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const TICK_COST_NS: Int = Int::new(Param {
+    name: "tick_cost_ns",
+    doc: "time that a tick, or a timer that ends a sleep, takes from the task that runs",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Tick)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const RESCHED_DELAY_NS: Int = Int::new(Param {
+    name: "resched_delay_ns",
+    doc: "time from a task's wakeup until its CPU looks for the next task (the way out of an idle state comes on top)",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Resched)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const REMOTE_RESCHED_DELAY_NS: Int = Int::new(Param {
+    name: "remote_resched_delay_ns",
+    doc: "time from a task's wakeup by another CPU until its own CPU looks for the next task; if unset, resched_delay_ns where that is set",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Remote)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const IRQ_EXIT_NS: Int = Int::new(Param {
+    name: "irq_exit_ns",
+    doc: "time from a tick to its CPU's look for the next task, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Irq)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const CALL_COST_NS: Int = Int::new(Param {
+    name: "call_cost_ns",
+    doc: "time from a program's call to what it does (it sleeps, locks, signals), which counts as part of its next work",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Call)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const AGAIN_COST_NS: Int = Int::new(Param {
+    name: "again_cost_ns",
+    doc: "time from when a task that another one woke has the CPU until it tries again what it waited for, which counts as part of its next work",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Again)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
+pub(crate) const THREAD_SPEED: Int = Int::new(Param {
+    name: SMT_SPEED.name(),
+    doc: "speed of a hardware thread while another one of its core has a task (with four: this squared, with eight: cubed)",
+    unit: "of 1024",
+    range: Range::Int(1, 1024),
+    default: Default::Derived(
+        "640 where cores have several threads, an estimate: two do 1.25 of one's work (1.18 on average on Zen 5, Phoronix 2024; up to 1.3, Marr et al., Intel Technology Journal 2002)",
+        |platform, _| platform.topology.smt().then_some(Value::Int(SMT_SPEED_DEFAULT as i64)),
+    ),
+    home: Home::Simulator(Neutral::Int(1024)),
+});
 
 /// The costs, all of them off unless set.
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: noise::NOISE,
-        doc: "the profile of what a real machine adds, by the seed: timer slack, late timers, what switches, wakeups and ticks take (vm: as measured in the virtual machine, machine: as measured on a real one; unset: off, nothing)",
-        unit: "",
-        range: Range::OneOf(noise::NAMES),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Any),
-    },
-    Param {
-        name: noise::setting(Kind::Timer),
-        doc: "time from the expiry of a sleeping task's timer to its wakeup (noise: half of them come before this)",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Switch),
-        doc: "time that every switch to a task takes from it",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Wakeup),
-        doc: "time that waking another task takes from the one that does",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Tick),
-        doc: "time that a tick, or a timer that ends a sleep, takes from the task that runs",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Resched),
-        doc: "time from a task's wakeup until its CPU looks for the next task (the way out of an idle state comes on top)",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Remote),
-        doc: "time from a task's wakeup by another CPU until its own CPU looks for the next task; if unset, resched_delay_ns where that is set",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Irq),
-        doc: "time from a tick to its CPU's look for the next task, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Call),
-        doc: "time from a program's call to what it does (it sleeps, locks, signals), which counts as part of its next work",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: noise::setting(Kind::Again),
-        doc: "time from when a task that another one woke has the CPU until it tries again what it waited for, which counts as part of its next work",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000),
-        default: OF_NOISE,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: "cold_cache_ns",
-        doc: "time that a task loses when it goes on under another last-level cache",
-        unit: "ns",
-        range: Range::Int(0, 100_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: "timer_slack_ns",
-        doc: "largest delay of the timers of sleeping fair tasks (without noise: none, as rt-app asks for)",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000_000),
-        default: OF_NOISE,
-        home: Home::Prctl("PR_SET_TIMERSLACK"),
-    },
-    Param {
-        name: "memory_bound",
-        doc: "share of all work that takes as long at any frequency as at the CPU's highest",
-        unit: "of 1024",
-        range: Range::Int(0, 1024),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-    Param {
-        name: SMT_SPEED,
-        doc: "speed of a hardware thread while another one of its core has a task (with four: this squared, with eight: cubed)",
-        unit: "of 1024",
-        range: Range::Int(1, 1024),
-        default: Default::Derived(
-            "640 where cores have several threads, an estimate: two do 1.25 of one's work (1.18 on average on Zen 5, Phoronix 2024; up to 1.3, Marr et al., Intel Technology Journal 2002)",
-        ),
-        home: Home::Simulator(Neutral::Int(1024)),
-    },
-];
+pub(crate) const GROUP: Group = Group::of(&[
+    noise::NOISE.0,
+    TIMER_IRQ_NS.0,
+    SWITCH_COST_NS.0,
+    WAKEUP_COST_NS.0,
+    TICK_COST_NS.0,
+    RESCHED_DELAY_NS.0,
+    REMOTE_RESCHED_DELAY_NS.0,
+    IRQ_EXIT_NS.0,
+    CALL_COST_NS.0,
+    AGAIN_COST_NS.0,
+    COLD_CACHE_NS.0,
+    TIMER_SLACK_NS.0,
+    MEMORY_BOUND.0,
+    THREAD_SPEED.0,
+])
+.titled("Costs");
 
-/// The default of a setting of these on this platform.
-pub(crate) fn default(platform: &Platform, name: &str) -> Option<u64> {
-    (name == SMT_SPEED && platform.topology.smt()).then_some(SMT_SPEED_DEFAULT)
+/// The setting that replaces the draws of a kind.
+pub(crate) const fn of_kind(kind: Kind) -> Int {
+    match kind {
+        Kind::Timer => TIMER_IRQ_NS,
+        Kind::Switch => SWITCH_COST_NS,
+        Kind::Wakeup => WAKEUP_COST_NS,
+        Kind::Tick => TICK_COST_NS,
+        Kind::Resched => RESCHED_DELAY_NS,
+        Kind::Remote => REMOTE_RESCHED_DELAY_NS,
+        Kind::Irq => IRQ_EXIT_NS,
+        Kind::Call => CALL_COST_NS,
+        Kind::Again => AGAIN_COST_NS,
+    }
 }
 
 /// The costs that settings and noise profile ask for.
 pub(crate) fn of_experiment(e: &Experiment) -> Costs {
-    let of = |name, unset| e.settings.int(name).map_or(unset, |v| v.max(0) as u64);
-    let is_set = |kind| e.policy.set.contains_key(noise::setting(kind));
+    let of = |of: &Int, unset| e.settings.get(of).map_or(unset, |v| v.max(0) as u64);
+    let is_set = |kind| e.policy.said(&of_kind(kind)).is_some();
     let amount = |kind: Kind| {
         let kind = match kind {
             Kind::Remote if !is_set(kind) && is_set(Kind::Resched) => Kind::Resched,
@@ -180,16 +210,16 @@ pub(crate) fn of_experiment(e: &Experiment) -> Costs {
         match noise::row(&e.settings, e.policy.kernel) {
             // What somebody says is so much each time.
             Some(row) if !is_set(kind) => row.of(kind),
-            _ => Amount::Fixed(Span(of(noise::setting(kind), 0))),
+            _ => Amount::Fixed(Span(of(&of_kind(kind), 0))),
         }
     };
     Costs {
         amounts: Kind::ALL.map(amount),
         seed: e.seed,
-        cold: Span(of("cold_cache_ns", 0)),
-        slack: Span(of("timer_slack_ns", 0)),
-        memory_bound: of("memory_bound", 0).min(FULL),
-        beside: std::array::from_fn(|n| thread_speed(of(SMT_SPEED, FULL).clamp(1, FULL), n)),
+        cold: Span(of(&COLD_CACHE_NS, 0)),
+        slack: Span(of(&TIMER_SLACK_NS, 0)),
+        memory_bound: of(&MEMORY_BOUND, 0).min(FULL),
+        beside: std::array::from_fn(|n| thread_speed(of(&THREAD_SPEED, FULL).clamp(1, FULL), n)),
     }
 }
 
@@ -233,8 +263,7 @@ mod tests {
     use crate::state::machine::SPEED_SHIFT;
     use crate::tests::experiment;
     use proptest::prelude::*;
-    use risetime_model::Workload;
-    use risetime_model::settings::Value;
+    use risetime_model::{Platform, Workload};
 
     fn costs(set: &[(&str, i64)]) -> Costs {
         let set: Vec<_> = set.iter().map(|(name, v)| (*name, Value::Int(*v))).collect();

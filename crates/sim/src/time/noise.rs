@@ -17,10 +17,17 @@ use crate::state::costs::{Amount, ByBusy, Eighths, Kind, PARTS, quantile};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::Policy;
-use risetime_model::settings::{Settings, Value};
+use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range, Settings, Value, keys};
 
 /// The setting that names a profile.
-pub const NOISE: &str = "noise";
+pub const NOISE: Name = Name::new(Param {
+    name: keys::NOISE.name(),
+    doc: "the profile of what a real machine adds, by the seed: timer slack, late timers, what switches, wakeups and ticks take (vm: as measured in the virtual machine, machine: as measured on a real one; unset: off, nothing)",
+    unit: "",
+    range: Range::OneOf(NAMES),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Any),
+});
 /// The profiles.
 pub const NAMES: &[&str] = &["off", "vm", "machine"];
 
@@ -263,34 +270,23 @@ fn of_profile(profile: &str, rev: KernelRev) -> Option<&'static Row> {
 }
 
 pub(crate) fn row(settings: &Settings, rev: KernelRev) -> Option<&'static Row> {
-    of_profile(settings.name(NOISE)?, rev)
+    of_profile(settings.get(&NOISE)?, rev)
 }
 
-/// The setting that replaces the draws of a kind.
-pub(crate) const fn setting(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Timer => "timer_irq_ns",
-        Kind::Switch => "switch_cost_ns",
-        Kind::Wakeup => "wakeup_cost_ns",
-        Kind::Tick => "tick_cost_ns",
-        Kind::Resched => "resched_delay_ns",
-        Kind::Remote => "remote_resched_delay_ns",
-        Kind::Irq => "irq_exit_ns",
-        Kind::Call => "call_cost_ns",
-        Kind::Again => "again_cost_ns",
-    }
+/// The median of a kind of cost under the profile that a policy names; `None`: nothing is drawn.
+pub(crate) fn median(policy: &Policy, kind: Kind) -> Option<Value> {
+    Some(Value::Int(named(policy)?.median(kind) as i64))
 }
 
-/// The default of a cost under a policy that does not set it: the slack; of what is drawn, the
-/// median. `None`: nothing.
-pub(crate) fn default(policy: &Policy, name: &str) -> Option<u64> {
-    let Some(Value::Name(profile)) = policy.set.get(NOISE) else { return None };
-    let row = of_profile(profile, policy.kernel)?;
-    if name == "timer_slack_ns" {
-        return Some(row.timer_slack_ns.into());
-    }
-    let kind = Kind::ALL.into_iter().find(|kind| setting(*kind) == name)?;
-    Some(row.median(kind))
+/// The slack of timers under the profile that a policy names; `None`: as if it were not set.
+pub(crate) fn timer_slack(policy: &Policy) -> Option<Value> {
+    Some(Value::Int(named(policy)?.timer_slack_ns.into()))
+}
+
+/// The row of the profile that a policy names.
+fn named(policy: &Policy) -> Option<&'static Row> {
+    let Some(Value::Name(profile)) = policy.said(&NOISE) else { return None };
+    of_profile(profile, policy.kernel)
 }
 
 #[cfg(test)]
@@ -327,9 +323,9 @@ mod tests {
     fn a_setting_replaces_what_the_profile_says() {
         let of = |arg: &str| {
             let policy = Policy::from_arg(arg).expect("a policy");
-            default(&policy, "timer_slack_ns")
+            timer_slack(&policy)
         };
         assert_eq!((of("linux-7.2"), of("linux-7.2+noise=off")), (None, None));
-        assert_eq!(of("linux-7.2+noise=vm"), Some(50_000));
+        assert_eq!(of("linux-7.2+noise=vm"), Some(Value::Int(50_000)));
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "clock {}", run.clock.as_str())?;
     writeln!(out, "phase_us {}", micros(asked.phase))?;
     writeln!(out, "seed {}", asked.seed)?;
-    for (name, value) in &machine.settings.0 {
+    for (name, value) in &machine.settings {
         match value {
             Value::Int(n) => writeln!(out, "set {name} {n}")?,
             Value::Name(s) => writeln!(out, "set {name} \"{}", escape(s))?,
@@ -95,7 +95,7 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
             Some(name) => Value::Name(unescape(name)),
             None => Value::Int(lines.number(value)?),
         };
-        settings.0.insert(name.to_string(), value);
+        settings.insert(name, value);
     }
     let mut lost = Vec::new();
     while let Some(text) = lines.opt_value("lost") {

@@ -237,8 +237,8 @@ fn events() -> Vec<Event> {
 fn everything() -> Memory {
     let (cpu, ms) = (CpuId(1), Span::from_ms);
     let mut header = crate::header::tests::header();
-    header.machine.settings.0.insert("rate_limit_us".into(), Value::Int(-1));
-    header.machine.settings.0.insert("governor".into(), Value::Name("a b\n".into()));
+    header.machine.settings.insert("rate_limit_us", Value::Int(-1));
+    header.machine.settings.insert("governor", Value::Name("a b\n".into()));
     header.run.lost = vec!["CPU 0: 12 events".into()];
     let parts = (123_456_789_012, 5, [1, 2, 3, 4, 5, 6], [9, 8, 7, 6, 5, 4, 3, u32::MAX], 7);
     let menu =

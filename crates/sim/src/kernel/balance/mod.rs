@@ -69,6 +69,16 @@ use crate::time::queue::Ev;
 use risetime_kernel::features;
 use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};
 use risetime_kernel::units::{CpuId, Span};
+use risetime_model::settings::{Default, Home, Int, Param, Range, keys};
+
+pub(crate) const NI_RANDOM: Int = Int::new(Param {
+    name: keys::NI_RANDOM.name(),
+    doc: "newly idle CPUs look for work as often as it pays off, by dice (on in kernels from 6.19 on and in long-term ones; here off, and in the vm, so that runs can be compared; the dice follow the seed)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Int(0),
+    home: Home::Feature("NI_RANDOM"),
+});
 
 /// `busy_factor`: a busy CPU looks that much less often.
 const BUSY_FACTOR: u64 = 16;

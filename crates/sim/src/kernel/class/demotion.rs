@@ -17,20 +17,20 @@ use crate::kernel::rq::Rq;
 use crate::state::class::{Class, Demoted};
 use crate::state::machine::State;
 use risetime_kernel::units::{Instant, TaskId};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Name, Neutral, Param, Range};
 use risetime_model::workload::Policy;
 
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: DEMOTION,
+pub(crate) const GROUP: Group = Group::of(&[DEMOTION.0]).titled("Demotion, which no kernel has");
+
+/// Name of the setting.
+pub(crate) const DEMOTION: Name = Name::new(Param {
+    name: "sched_demotion",
     doc: "a deadline task that has used up its runtime, and a real-time one that is throttled (up to 6.11), goes on as SCHED_OTHER until it has runtime again (unset: off, it waits)",
     unit: "",
     range: Range::OneOf(&["off", "on"]),
     default: Default::Unset,
     home: Home::Simulator(Neutral::Name("off")),
-}];
-
-/// Name of the setting.
-pub(crate) const DEMOTION: &str = "sched_demotion";
+});
 
 impl Rq<'_, '_> {
     /// Demotes `task` now, or promotes it, as it has runtime again.

@@ -33,6 +33,7 @@
 use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::kernel::tracker::TRACKER;
 use crate::state::class::{Class, ClassTimer, fair_policy};
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
@@ -43,17 +44,49 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, FairPolicy};
 use risetime_kernel::features;
 use risetime_kernel::muqss::{Entity, LoadAvg, SkipList, Tunables, YieldType};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
-use risetime_model::{Experiment, InputError, Policy};
+use risetime_model::settings::{Default, Group, Home, Int, Name, Neutral, Param, Range, Settings};
+use risetime_model::{Experiment, InputError, Platform, Policy};
 use risetime_trace::Why;
 
-const FAIR_CLASS: &str = "sched_fair_class";
-const RR_INTERVAL: &str = "rr_interval";
-const INTERACTIVE: &str = "sched_interactive";
-const YIELD_TYPE: &str = "sched_yield_type";
-const LOCK: &str = "rq_lock_ns";
+const FAIR_CLASS: Name = Name::new(Param {
+    name: "sched_fair_class",
+    doc: "scheduler of tasks with nice values: mainline = CFS or EEVDF, as the policy's kernel; muqss = MuQSS (kernels before 6.12)",
+    unit: "",
+    range: Range::OneOf(&["mainline", "muqss"]),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Name("mainline")),
+});
+const RR_INTERVAL: Int = Int::new(sysctl(
+    "rr_interval",
+    "kernel.rr_interval",
+    "slice of every task, and what deadlines are multiples of (only with sched_fair_class=muqss, here and below; unset: 6)",
+    "ms",
+    Range::Int(1, 1000),
+));
+const INTERACTIVE: Int = Int::new(sysctl(
+    "sched_interactive",
+    "kernel.interactive",
+    "a CPU takes the earliest deadline of all CPUs; 0 = only from queues longer than its own (unset: 1)",
+    "",
+    Range::Int(0, 1),
+));
+const YIELD_TYPE: Int = Int::new(sysctl(
+    "sched_yield_type",
+    "kernel.yield_type",
+    "what sched_yield does: 0 = nothing, 1 = lets an earlier deadline go first, 2 = gives up the slice (unset: 1)",
+    "kind",
+    Range::Int(0, 2),
+));
+const LOCK: Int = Int::new(Param {
+    name: "rq_lock_ns",
+    doc: "time for which a CPU that looks for its next task holds the lock of its queue, so that others which try it give up (unset: 0)",
+    unit: "ns",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(0)),
+});
 /// Settings that mean nothing without MuQSS.
-const OWN: &[&str] = &[RR_INTERVAL, INTERACTIVE, YIELD_TYPE, LOCK];
+const OWN: &[Int] = &[RR_INTERVAL, INTERACTIVE, YIELD_TYPE, LOCK];
 
 const fn sysctl(
     name: &'static str,
@@ -66,64 +99,29 @@ const fn sysctl(
     Param { name, doc, unit, range, default: Default::Unset, home }
 }
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: FAIR_CLASS,
-        doc: "scheduler of tasks with nice values: mainline = CFS or EEVDF, as the policy's kernel; muqss = MuQSS (kernels before 6.12)",
-        unit: "",
-        range: Range::OneOf(&["mainline", "muqss"]),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Name("mainline")),
-    },
-    sysctl(
-        RR_INTERVAL,
-        "kernel.rr_interval",
-        "slice of every task, and what deadlines are multiples of (only with sched_fair_class=muqss, here and below; unset: 6)",
-        "ms",
-        Range::Int(1, 1000),
-    ),
-    sysctl(
-        INTERACTIVE,
-        "kernel.interactive",
-        "a CPU takes the earliest deadline of all CPUs; 0 = only from queues longer than its own (unset: 1)",
-        "",
-        Range::Int(0, 1),
-    ),
-    sysctl(
-        YIELD_TYPE,
-        "kernel.yield_type",
-        "what sched_yield does: 0 = nothing, 1 = lets an earlier deadline go first, 2 = gives up the slice (unset: 1)",
-        "kind",
-        Range::Int(0, 2),
-    ),
-    Param {
-        name: LOCK,
-        doc: "time for which a CPU that looks for its next task holds the lock of its queue, so that others which try it give up (unset: 0)",
-        unit: "ns",
-        range: Range::Int(0, 1_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(0)),
-    },
-];
+pub(crate) const GROUP: Group =
+    Group::of(&[FAIR_CLASS.0, RR_INTERVAL.0, INTERACTIVE.0, YIELD_TYPE.0, LOCK.0])
+        .titled("MuQSS")
+        .checked(check);
 
 /// Errors: settings of MuQSS without it; MuQSS with what cannot be beside it.
-pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    if settings.name(FAIR_CLASS) != Some("muqss") {
-        let Some(name) = OWN.iter().find(|name| settings.int(name).is_some()) else {
+fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    if settings.get(&FAIR_CLASS) != Some("muqss") {
+        let Some(name) = OWN.iter().find(|of| settings.is_set(*of)) else {
             return Ok(());
         };
         let what = format!("`{name}` is a setting of {FAIR_CLASS}=muqss");
-        return Err(InputError::new(policy.place_of(name), what)
+        return Err(InputError::new(policy.place_of(name.name), what)
             .hint(format!("leave `{name}` out, or add {FAIR_CLASS}=muqss")));
     }
     let refused = if policy.kernel.has(features::FAIR_SERVER) {
         format!("MuQSS knows nothing of the fair server that {} has", policy.kernel)
-    } else if settings.name("tracker").is_some_and(|tracker| tracker != "pelt") {
+    } else if settings.get(&TRACKER).is_some_and(|tracker| tracker != "pelt") {
         "MuQSS has no tracker but its own".into()
     } else {
         return Ok(());
     };
-    Err(InputError::new(policy.place_of(FAIR_CLASS), refused)
+    Err(InputError::new(policy.place_of(FAIR_CLASS.name), refused)
         .hint("the preset muqss-4.14 has all that goes with it"))
 }
 
@@ -142,14 +140,14 @@ pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Mu
         1 => YieldType::Better,
         _ => YieldType::Expire,
     };
-    let int = |name: &str| settings.int(name);
-    (settings.name(FAIR_CLASS) == Some("muqss")).then(|| crate::state::muqss::Muqss {
+    let int = |of: &Int| settings.get(of);
+    (settings.get(&FAIR_CLASS) == Some("muqss")).then(|| crate::state::muqss::Muqss {
         tunables: Tunables {
-            rr_interval: int(RR_INTERVAL).map_or(own.rr_interval, |ms| ms.max(1) as u64),
-            interactive: int(INTERACTIVE).map_or(own.interactive, |on| on != 0),
-            yield_type: int(YIELD_TYPE).map_or(own.yield_type, yields),
+            rr_interval: int(&RR_INTERVAL).map_or(own.rr_interval, |ms| ms.max(1) as u64),
+            interactive: int(&INTERACTIVE).map_or(own.interactive, |on| on != 0),
+            yield_type: int(&YIELD_TYPE).map_or(own.yield_type, yields),
         },
-        holds_lock: Span(int(LOCK).unwrap_or(0).max(0) as u64),
+        holds_lock: Span(int(&LOCK).unwrap_or(0).max(0) as u64),
     })
 }
 

@@ -49,10 +49,14 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::rt_group::{cap_scale, dl_check_tg};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::Settings;
+use risetime_model::settings::{Group, Settings};
 use risetime_model::workload::Policy as SchedPolicy;
-use risetime_model::{Experiment, InputError, Policy};
+use risetime_model::{Experiment, InputError, Platform, Policy};
 use risetime_trace::{Event, Why};
+
+pub(crate) const GROUP: Group = Group::of(&[RT_GROUP_SCHED.0])
+    .titled("Real-time groups under servers, which no kernel has")
+    .checked(check);
 
 /// SCHED_FIFO and SCHED_RR of groups with servers.
 pub(super) struct RtGroups;
@@ -490,9 +494,9 @@ impl Rq<'_, '_> {
 // ---------------------------------------------------------------------- settings, and what a workload asks for
 
 /// Errors: a kernel without deadline servers.
-pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    if settings.name(RT_GROUP_SCHED) == Some("hcbs") && !policy.kernel.has(features::FAIR_SERVER) {
-        return Err(too_old(policy.place_of(RT_GROUP_SCHED).into(), policy.kernel));
+fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    if settings.get(&RT_GROUP_SCHED) == Some("hcbs") && !policy.kernel.has(features::FAIR_SERVER) {
+        return Err(too_old(policy.place_of(RT_GROUP_SCHED.name).into(), policy.kernel));
     }
     Ok(())
 }

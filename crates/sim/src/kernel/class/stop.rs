@@ -38,21 +38,21 @@ use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::eevdf::EnqueueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::Name;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range, Settings};
 use risetime_trace::{Event, SwitchOut, Why};
 use std::collections::VecDeque;
 
-const STOP_WORK: &str = "stop_work_ns";
-
-/// Cost of a stopper: nothing unless set.
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: STOP_WORK,
+pub(crate) const STOP_WORK: Int = Int::new(Param {
+    name: "stop_work_ns",
     doc: "time for which migration/N keeps a CPU before it moves a task away from it (active balance, affinity)",
     unit: "ns",
     range: Range::Int(0, 10_000_000),
     default: Default::Unset,
     home: Home::Simulator(Neutral::Int(0)),
-}];
+});
+
+/// Cost of a stopper: nothing unless set.
+pub(crate) const GROUP: Group = Group::of(&[STOP_WORK.0]).titled("The stop class");
 
 /// A CPU's stopper, above all others.
 pub(super) struct Stop;
@@ -102,7 +102,7 @@ impl Rq<'_, '_> {
 impl Kernel<'_> {
     /// A stopper for every CPU, if they take time.
     pub(crate) fn add_stoppers(&mut self, settings: &Settings) {
-        let takes = Span(settings.int(STOP_WORK).unwrap_or(0).max(0) as u64);
+        let takes = Span(settings.get(&STOP_WORK).unwrap_or(0).max(0) as u64);
         if takes == Span(0) {
             return;
         }

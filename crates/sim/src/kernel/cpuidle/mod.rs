@@ -19,7 +19,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::{CPUIDLE_STATE_MAX, Limits};
 use risetime_kernel::units::Span;
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Home, Param, Range, Settings};
+use risetime_model::settings::{Default, Group, Home, Int, Name, Param, Range, Settings};
 
 /// An idle governor: its name, and how to make one for a CPU.
 pub struct Descriptor {
@@ -34,13 +34,29 @@ pub struct Descriptor {
 /// All of them.
 pub const REGISTRY: &[Descriptor] = &[menu::DESCRIPTOR, teo::DESCRIPTOR];
 
-const LATENCY: &str = "cpu_dma_latency";
-const MAX_CSTATE: &str = "max_cstate";
+/// Limit on the exit latency of idle states, in µs.
+pub const CPU_DMA_LATENCY: Int = Int::new(Param {
+    name: "cpu_dma_latency",
+    doc: "limit on the exit latency of idle states (PM QoS, as long as the file is held open; 0: the first state alone)",
+    unit: "µs",
+    range: Range::Int(0, i32::MAX as i64),
+    default: Default::Unset,
+    home: Home::Device("cpu_dma_latency"),
+});
+/// Largest number of idle states.
+pub const MAX_CSTATE: Int = Int::new(Param {
+    name: "max_cstate",
+    doc: "largest number of idle states, one that polls not counted (also processor.max_cstate)",
+    unit: "states",
+    range: Range::Int(1, CPUIDLE_STATE_MAX as i64),
+    default: Default::Unset,
+    home: Home::Boot("intel_idle.max_cstate="),
+});
 
 /// The switch of a state.
 macro_rules! disable {
     ($n:literal) => {
-        Param {
+        Int::new(Param {
             name: concat!("state", $n, "_disable"),
             doc: concat!(
                 "1: no CPU takes its idle state ",
@@ -51,28 +67,12 @@ macro_rules! disable {
             range: Range::Int(0, 1),
             default: Default::Unset,
             home: Home::Cpu(concat!("cpuidle/state", $n, "/disable")),
-        }
+        })
     };
 }
 
-/// Settings of idle states.
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: LATENCY,
-        doc: "limit on the exit latency of idle states (PM QoS, as long as the file is held open; 0: the first state alone)",
-        unit: "µs",
-        range: Range::Int(0, i32::MAX as i64),
-        default: Default::Unset,
-        home: Home::Device(LATENCY),
-    },
-    Param {
-        name: MAX_CSTATE,
-        doc: "largest number of idle states, one that polls not counted (also processor.max_cstate)",
-        unit: "states",
-        range: Range::Int(1, CPUIDLE_STATE_MAX as i64),
-        default: Default::Unset,
-        home: Home::Boot("intel_idle.max_cstate="),
-    },
+/// Switches of the states, by their numbers.
+const DISABLE: [Int; CPUIDLE_STATE_MAX] = [
     disable!("0"),
     disable!("1"),
     disable!("2"),
@@ -85,10 +85,27 @@ pub(crate) const PARAMS: &[Param] = &[
     disable!("9"),
 ];
 
+/// Settings of idle states.
+pub(crate) const GROUP: Group = Group::of(&[
+    CPU_DMA_LATENCY.0,
+    MAX_CSTATE.0,
+    DISABLE[0].0,
+    DISABLE[1].0,
+    DISABLE[2].0,
+    DISABLE[3].0,
+    DISABLE[4].0,
+    DISABLE[5].0,
+    DISABLE[6].0,
+    DISABLE[7].0,
+    DISABLE[8].0,
+    DISABLE[9].0,
+])
+.titled("Idle states");
+
 /// The limits that settings put on idle states.
 pub(crate) fn limits(settings: &Settings) -> Limits {
-    let latency = settings.int(LATENCY).map(|us| Span::from_us(us.max(0) as u64));
-    let off = |n: &usize| settings.int(&format!("state{n}_disable")) == Some(1);
+    let latency = settings.get(&CPU_DMA_LATENCY).map(|us| Span::from_us(us.max(0) as u64));
+    let off = |n: &usize| settings.get(&DISABLE[*n]) == Some(1);
     Limits {
         latency_req: latency.unwrap_or(Limits::NONE.latency_req),
         disabled: (0..CPUIDLE_STATE_MAX).filter(off).fold(0, |all, n| all | 1 << n),
@@ -99,7 +116,7 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
 pub(crate) fn most_states(d: &Domain, settings: &Settings) -> usize {
     let polls = |s: &&risetime_model::platform::IdleState| s.exit_latency == Span(0);
     let polling = d.idle.iter().take_while(polls).count().min(1);
-    settings.int(MAX_CSTATE).map_or(usize::MAX, |n| n.max(1) as usize + polling)
+    settings.get(&MAX_CSTATE).map_or(usize::MAX, |n| n.max(1) as usize + polling)
 }
 
 /// Names of the idle governors, for the setting `cpuidle_governor`.
@@ -111,6 +128,15 @@ pub const NAMES: &[&str] = &{
     }
     names
 };
+
+pub(crate) const CPUIDLE_GOVERNOR: Name = Name::new(Param {
+    name: "cpuidle_governor",
+    doc: "governor that chooses idle states, and whether the tick stops",
+    unit: "",
+    range: Range::OneOf(NAMES),
+    default: Default::Name("menu"),
+    home: Home::CpuSysfs("cpuidle/current_governor"),
+});
 
 /// The idle governor called `name`; settings were checked against [`NAMES`].
 pub(crate) fn find(name: &str) -> &'static Descriptor {

@@ -16,75 +16,93 @@ use risetime_kernel::dbs::{Conservative as State, Sample, Step, Steps};
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::CpuId;
 use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::{Default, Home, Param, Range, Settings};
-use risetime_model::{InputError, Policy};
+use risetime_model::settings::{Default, Group, Home, Int, Param, Range, Settings, keys};
+use risetime_model::{InputError, Platform, Policy};
+
+/// Shortest time between two samples, in µs.
+pub const SAMPLING_RATE: Int =
+    sampling::sampling_rate("conservative/sampling_rate", |platform, policy| {
+        sampling::default_rate(platform, policy, |tick_us| 20 * tick_us)
+    });
+
+/// Load above which a policy goes up, in %.
+pub const UP_THRESHOLD: Int = Int::new(Param {
+    name: "up_threshold",
+    doc: "above this load of its busiest CPU a policy steps up",
+    unit: "%",
+    range: Range::Int(2, 100),
+    default: Default::Int(80),
+    home: Home::Tunable("conservative/up_threshold"),
+});
+
+pub(crate) const DOWN_THRESHOLD: Int = Int::new(Param {
+    name: "down_threshold",
+    doc: "below this load a policy steps down; less than up_threshold",
+    unit: "%",
+    range: Range::Int(1, 99),
+    default: Default::Int(20),
+    home: Home::Tunable("conservative/down_threshold"),
+});
+
+/// Size of a step, in % of the highest frequency.
+pub const FREQ_STEP: Int = Int::new(Param {
+    name: "freq_step",
+    doc: "a step, of the highest frequency within the limits; 0: none",
+    unit: "%",
+    range: Range::Int(0, 100),
+    default: Default::Int(5),
+    home: Home::Tunable("conservative/freq_step"),
+});
+
+pub(crate) const SAMPLING_DOWN_FACTOR: Int = Int::new(Param {
+    name: "sampling_down_factor",
+    doc: "a policy steps down only at every sample of so many",
+    unit: "samples",
+    range: Range::Int(1, 10),
+    default: Default::Int(1),
+    home: Home::Tunable("conservative/sampling_down_factor"),
+});
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
-    name: "conservative",
+    name: keys::governor::CONSERVATIVE,
     doc: "a step up above a load, a step down below another; samples idle time",
-    params: &[
-        sampling::sampling_rate("conservative/sampling_rate"),
-        Param {
-            name: "up_threshold",
-            doc: "above this load of its busiest CPU a policy steps up",
-            unit: "%",
-            range: Range::Int(2, 100),
-            default: Default::Int(80),
-            home: Home::Tunable("conservative/up_threshold"),
-        },
-        Param {
-            name: "down_threshold",
-            doc: "below this load a policy steps down; less than up_threshold",
-            unit: "%",
-            range: Range::Int(1, 99),
-            default: Default::Int(20),
-            home: Home::Tunable("conservative/down_threshold"),
-        },
-        Param {
-            name: "freq_step",
-            doc: "a step, of the highest frequency within the limits; 0: none",
-            unit: "%",
-            range: Range::Int(0, 100),
-            default: Default::Int(5),
-            home: Home::Tunable("conservative/freq_step"),
-        },
-        Param {
-            name: "sampling_down_factor",
-            doc: "a policy steps down only at every sample of so many",
-            unit: "samples",
-            range: Range::Int(1, 10),
-            default: Default::Int(1),
-            home: Home::Tunable("conservative/sampling_down_factor"),
-        },
-        sampling::ignore_nice_load("conservative/ignore_nice_load"),
-        sampling::AFTER_IDLE,
-        sampling::SAMPLING,
-    ],
+    settings: Group::of(&[
+        SAMPLING_RATE.0,
+        UP_THRESHOLD.0,
+        DOWN_THRESHOLD.0,
+        FREQ_STEP.0,
+        SAMPLING_DOWN_FACTOR.0,
+        sampling::ignore_nice_load("conservative/ignore_nice_load").0,
+        sampling::AFTER_IDLE.0,
+        sampling::SAMPLING.0,
+    ])
+    .checked(check),
+    rate_limit: Some(SAMPLING_RATE),
     works: Works::Kworker,
     make: |platform, domain, settings| {
         Box::new(Conservative {
             policy: PolicyDbs::new(platform, domain, settings),
-            up_threshold: number(settings, "up_threshold"),
-            down_threshold: number(settings, "down_threshold"),
-            freq_step: number(settings, "freq_step"),
-            sampling_down_factor: number(settings, "sampling_down_factor"),
+            up_threshold: number(settings, &UP_THRESHOLD),
+            down_threshold: number(settings, &DOWN_THRESHOLD),
+            freq_step: number(settings, &FREQ_STEP),
+            sampling_down_factor: number(settings, &SAMPLING_DOWN_FACTOR),
             state: State::default(),
         })
     },
 };
 
 /// Errors: a `down_threshold` that is not below `up_threshold`.
-pub(super) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    let (Some(down), Some(up)) = (settings.int("down_threshold"), settings.int("up_threshold"))
+fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    let (Some(down), Some(up)) = (settings.get(&DOWN_THRESHOLD), settings.get(&UP_THRESHOLD))
     else {
         return Ok(());
     };
     if down < up {
         return Ok(());
     }
-    let said = ["down_threshold", "up_threshold"].into_iter().find(|n| policy.set.contains_key(*n));
-    let what = format!("`down_threshold` is {down} %, not less than `up_threshold`, {up} %");
-    Err(InputError::new(policy.place_of(said.unwrap_or("down_threshold")), what))
+    let said = [DOWN_THRESHOLD, UP_THRESHOLD].into_iter().find(|of| policy.said(of).is_some());
+    let what = format!("`{DOWN_THRESHOLD}` is {down} %, not less than `{UP_THRESHOLD}`, {up} %");
+    Err(InputError::new(policy.place_of(said.unwrap_or(DOWN_THRESHOLD).name), what))
 }
 
 struct Conservative {

@@ -11,39 +11,44 @@ use super::{Descriptor, FreqRequest, Governor, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::units::{KHz, Util};
-use risetime_model::settings::{Default, Home, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Int, Param, Range, keys};
 use risetime_trace::Why;
 
 pub(super) const PERFORMANCE: Descriptor = Descriptor {
-    name: "performance",
+    name: keys::governor::PERFORMANCE,
     doc: "always the highest frequency",
-    params: &[],
+    settings: Group::of(&[]),
+    rate_limit: None,
     works: Works::WhereSlow,
     make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_boost())),
 };
 
 pub(super) const POWERSAVE: Descriptor = Descriptor {
-    name: "powersave",
+    name: keys::governor::POWERSAVE,
     doc: "always the lowest frequency",
-    params: &[],
+    settings: Group::of(&[]),
+    rate_limit: None,
     works: Works::WhereSlow,
     make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].opps[0].freq)),
 };
 
+pub(crate) const SCALING_SETSPEED: Int = Int::new(Param {
+    name: "scaling_setspeed",
+    doc: "frequency of every domain, raised to the next OPP",
+    unit: "kHz",
+    range: Range::Int(0, u32::MAX as i64),
+    default: Default::Int(0),
+    home: Home::Policy("scaling_setspeed"),
+});
+
 pub(super) const USERSPACE: Descriptor = Descriptor {
-    name: "userspace",
+    name: keys::governor::USERSPACE,
     doc: "the frequency that scaling_setspeed says",
-    params: &[Param {
-        name: "scaling_setspeed",
-        doc: "frequency of every domain, raised to the next OPP",
-        unit: "kHz",
-        range: Range::Int(0, u32::MAX as i64),
-        default: Default::Int(0),
-        home: Home::Policy("scaling_setspeed"),
-    }],
+    settings: Group::of(&[SCALING_SETSPEED.0]),
+    rate_limit: None,
     works: Works::WhereSlow,
     make: |platform, domain, settings| {
-        let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);
+        let wanted = KHz(settings.get(&SCALING_SETSPEED).unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];
         Box::new(Fixed(
             domain

@@ -19,7 +19,9 @@ use crate::state::effects::{Effects, Timer};
 use risetime_kernel::interactive::{Cpu, Look, Policy, Tunables, policy_info};
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::{CpuId, KHz, Util};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{
+    ByFreq, Default, Group, Home, Int, Neutral, Param, Range, Settings,
+};
 use risetime_trace::Why;
 
 /// A tunable, in Android's kernels only.
@@ -36,119 +38,146 @@ const fn tunable(
 
 const MOST_US: i64 = 1_000_000_000;
 
+/// Time after which each CPU looks again, in µs.
+pub const TIMER_RATE: Int = Int::new(tunable(
+    "timer_rate",
+    "cpufreq/interactive/timer_rate",
+    "how often each CPU looks, rounded up to ticks",
+    "µs",
+    Range::Int(1, MOST_US),
+    Default::Int(20_000),
+));
+
+pub(crate) const TIMER_SLACK: Int = Int::new(tunable(
+    "timer_slack",
+    "cpufreq/interactive/timer_slack",
+    "how much later an idle CPU is woken to look, unless it wants the lowest frequency; -1: never",
+    "µs",
+    Range::Int(-1, MOST_US),
+    Default::Int(80_000),
+));
+
+pub(crate) const HISPEED_FREQ: Int = Int::new(tunable(
+    "hispeed_freq",
+    "cpufreq/interactive/hispeed_freq",
+    "what a full CPU jumps to at first",
+    "kHz",
+    Range::Int(0, u32::MAX as i64),
+    Default::Derived("each policy's highest frequency within its limits", |_, _| None),
+));
+
+/// Load from which on a CPU counts as full, in %.
+pub const GO_HISPEED_LOAD: Int = Int::new(tunable(
+    "go_hispeed_load",
+    "cpufreq/interactive/go_hispeed_load",
+    "from this load on a CPU counts as full",
+    "%",
+    Range::Int(1, 100),
+    Default::Int(99),
+));
+
+/// Load of a CPU at the frequency that is chosen, in %.
+pub const TARGET_LOADS: ByFreq = ByFreq::new(tunable(
+    "target_loads",
+    "cpufreq/interactive/target_loads",
+    "how busy a CPU may be at the frequency that is chosen; by the frequency: 85 1000000:90 is 90 % from 1 GHz on",
+    "%",
+    Range::ByFreq(1, 100),
+    Default::Int(90),
+));
+
+pub(crate) const ABOVE_HISPEED_DELAY: ByFreq = ByFreq::new(tunable(
+    "above_hispeed_delay",
+    "cpufreq/interactive/above_hispeed_delay",
+    "from hispeed_freq on, how long until the next rise; may go by the frequency: 20000 1000000:80000",
+    "µs",
+    Range::ByFreq(0, MOST_US),
+    Default::Int(20_000),
+));
+
+/// Time for which a frequency is kept before it falls, in µs.
+pub const MIN_SAMPLE_TIME: Int = Int::new(tunable(
+    "min_sample_time",
+    "cpufreq/interactive/min_sample_time",
+    "how long a frequency is kept before it falls",
+    "µs",
+    Range::Int(0, MOST_US),
+    Default::Int(80_000),
+));
+
+pub(crate) const BOOST: Int = Int::new(tunable(
+    "boost",
+    "cpufreq/interactive/boost",
+    "no less than hispeed_freq, all the time",
+    "",
+    Range::Int(0, 1),
+    Default::Int(0),
+));
+
+pub(crate) const BOOSTPULSE: Int = Int::new(tunable(
+    "boostpulse",
+    "cpufreq/interactive/boostpulse",
+    "when somebody asks for no less than hispeed_freq for boostpulse_duration, so long after the workload's start",
+    "µs",
+    Range::Int(0, MOST_US),
+    Default::Unset,
+));
+
+pub(crate) const BOOSTPULSE_DURATION: Int = Int::new(tunable(
+    "boostpulse_duration",
+    "cpufreq/interactive/boostpulse_duration",
+    "how long that lasts",
+    "µs",
+    Range::Int(0, MOST_US),
+    Default::Int(80_000),
+));
+
+pub(crate) const IO_IS_BUSY: Int = Int::new(tunable(
+    "io_is_busy",
+    "cpufreq/interactive/io_is_busy",
+    "count waiting for devices as busy",
+    "",
+    Range::Int(0, 1),
+    Default::Int(0),
+));
+
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "interactive",
     doc: "as in Android up to 4.4: jumps when a CPU is full, falls after a while; samples idle time",
-    params: &[
-        tunable(
-            "timer_rate",
-            "cpufreq/interactive/timer_rate",
-            "how often each CPU looks, rounded up to ticks",
-            "µs",
-            Range::Int(1, MOST_US),
-            Default::Int(20_000),
-        ),
-        tunable(
-            "timer_slack",
-            "cpufreq/interactive/timer_slack",
-            "how much later an idle CPU is woken to look, unless it wants the lowest frequency; -1: never",
-            "µs",
-            Range::Int(-1, MOST_US),
-            Default::Int(80_000),
-        ),
-        tunable(
-            "hispeed_freq",
-            "cpufreq/interactive/hispeed_freq",
-            "what a full CPU jumps to at first",
-            "kHz",
-            Range::Int(0, u32::MAX as i64),
-            Default::Derived("each policy's highest frequency within its limits"),
-        ),
-        tunable(
-            "go_hispeed_load",
-            "cpufreq/interactive/go_hispeed_load",
-            "from this load on a CPU counts as full",
-            "%",
-            Range::Int(1, 100),
-            Default::Int(99),
-        ),
-        tunable(
-            "target_loads",
-            "cpufreq/interactive/target_loads",
-            "how busy a CPU may be at the frequency that is chosen; by the frequency: 85 1000000:90 is 90 % from 1 GHz on",
-            "%",
-            Range::ByFreq(1, 100),
-            Default::Int(90),
-        ),
-        tunable(
-            "above_hispeed_delay",
-            "cpufreq/interactive/above_hispeed_delay",
-            "from hispeed_freq on, how long until the next rise; may go by the frequency: 20000 1000000:80000",
-            "µs",
-            Range::ByFreq(0, MOST_US),
-            Default::Int(20_000),
-        ),
-        tunable(
-            "min_sample_time",
-            "cpufreq/interactive/min_sample_time",
-            "how long a frequency is kept before it falls",
-            "µs",
-            Range::Int(0, MOST_US),
-            Default::Int(80_000),
-        ),
-        tunable(
-            "boost",
-            "cpufreq/interactive/boost",
-            "no less than hispeed_freq, all the time",
-            "",
-            Range::Int(0, 1),
-            Default::Int(0),
-        ),
-        tunable(
-            "boostpulse",
-            "cpufreq/interactive/boostpulse",
-            "when somebody asks for no less than hispeed_freq for boostpulse_duration, so long after the workload's start",
-            "µs",
-            Range::Int(0, MOST_US),
-            Default::Unset,
-        ),
-        tunable(
-            "boostpulse_duration",
-            "cpufreq/interactive/boostpulse_duration",
-            "how long that lasts",
-            "µs",
-            Range::Int(0, MOST_US),
-            Default::Int(80_000),
-        ),
-        tunable(
-            "io_is_busy",
-            "cpufreq/interactive/io_is_busy",
-            "count waiting for devices as busy",
-            "",
-            Range::Int(0, 1),
-            Default::Int(0),
-        ),
-    ],
+    settings: Group::of(&[
+        TIMER_RATE.0,
+        TIMER_SLACK.0,
+        HISPEED_FREQ.0,
+        GO_HISPEED_LOAD.0,
+        TARGET_LOADS.0,
+        ABOVE_HISPEED_DELAY.0,
+        MIN_SAMPLE_TIME.0,
+        BOOST.0,
+        BOOSTPULSE.0,
+        BOOSTPULSE_DURATION.0,
+        IO_IS_BUSY.0,
+    ]),
+    rate_limit: Some(TIMER_RATE),
     works: Works::Fifo { name: "cfinteractive", priority: 99, where_slow: false },
     make: |platform, domain, settings| {
-        let by_freq = |name: &str| {
-            let all = settings.by_freq(name).into_iter();
+        let by_freq = |of: &ByFreq| {
+            let all = settings.get(of).unwrap_or_default().into_iter();
             all.map(|(freq, value)| (KHz(freq), u32::try_from(value).unwrap_or(0))).collect()
         };
         let jiffies = |us: i64| (us.max(0) as u64 * u64::from(platform.hz)).div_ceil(1_000_000);
-        let us = |name: &str| u64::from(number(settings, name));
-        let slack = settings.int("timer_slack").filter(|us| *us >= 0);
+        let us = |of: &Int| u64::from(number(settings, of));
+        let slack = settings.get(&TIMER_SLACK).filter(|us| *us >= 0);
         Box::new(Interactive {
             cpus: vec![Cpu::default(); platform.domains[domain].cpus.len()],
             expires: vec![0; platform.domains[domain].cpus.len()],
-            timer_rate: jiffies(settings.int("timer_rate").unwrap_or(1)).max(1),
+            timer_rate: jiffies(settings.get(&TIMER_RATE).unwrap_or(1)).max(1),
             timer_slack: slack.map(jiffies),
-            hispeed_freq: settings.int("hispeed_freq").map(|khz| KHz(khz.max(0) as u64)),
-            go_hispeed_load: number(settings, "go_hispeed_load"),
-            target_loads: by_freq("target_loads"),
-            above_hispeed_delay: by_freq("above_hispeed_delay"),
-            min_sample_time: us("min_sample_time"),
-            boost: settings.int("boost") == Some(1),
+            hispeed_freq: settings.get(&HISPEED_FREQ).map(|khz| KHz(khz.max(0) as u64)),
+            go_hispeed_load: number(settings, &GO_HISPEED_LOAD),
+            target_loads: by_freq(&TARGET_LOADS),
+            above_hispeed_delay: by_freq(&ABOVE_HISPEED_DELAY),
+            min_sample_time: us(&MIN_SAMPLE_TIME),
+            boost: settings.get(&BOOST) == Some(1),
             pulse: pulse(settings),
             pulse_begun: false,
             asked: KHz(0),
@@ -159,8 +188,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// The begin and end of a pulse after the workload's start, in µs.
 fn pulse(settings: &Settings) -> Option<(u64, u64)> {
-    let from = settings.int("boostpulse")?.max(0) as u64;
-    Some((from, from + u64::from(number(settings, "boostpulse_duration"))))
+    let from = settings.get(&BOOSTPULSE)?.max(0) as u64;
+    Some((from, from + u64::from(number(settings, &BOOSTPULSE_DURATION))))
 }
 
 struct Interactive {

@@ -4,14 +4,14 @@
 //! [`DomainView`] and returns a decision with its reason; the engine carries it out (at once
 //! where the driver can, through a kthread where it cannot) and writes it into the trace.
 
-mod conservative;
-mod fixed;
-mod interactive;
-mod ondemand;
-mod sampling;
-mod schedfreq;
+pub(crate) mod conservative;
+pub(crate) mod fixed;
+pub(crate) mod interactive;
+pub(crate) mod ondemand;
+pub(crate) mod sampling;
+pub(crate) mod schedfreq;
 pub(crate) mod schedutil;
-mod schedutil_2016;
+pub(crate) mod schedutil_2016;
 mod view;
 
 pub use crate::state::effects::{Effects, Timer};
@@ -20,8 +20,8 @@ pub use view::DomainView;
 
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
 use risetime_kernel::{KernelRev, features};
-use risetime_model::settings::{Group, Param, Settings, Value};
-use risetime_model::{InputError, Platform, Policy};
+use risetime_model::Platform;
+use risetime_model::settings::{Default, Group, Home, Int, Name, Param, Range, Settings, keys};
 
 /// A cpufreq governor of one domain. What it wants beside a frequency it notes in `effects`.
 pub trait Governor {
@@ -124,8 +124,10 @@ pub struct Descriptor {
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
-    /// Tunables of the governor.
-    pub params: &'static [Param],
+    /// Tunables of the governor, with their check.
+    pub settings: Group,
+    /// Setting of the shortest time between two of its looks; `None`: it has none.
+    pub rate_limit: Option<Int>,
     /// Thread on which its work is done.
     pub works: Works,
     /// A new instance.
@@ -198,24 +200,17 @@ pub const REGISTRY: &[Descriptor] = &[
     schedfreq::DESCRIPTOR,
 ];
 
-/// The default of a governor's tunable that follows from platform and kernel.
-pub(crate) fn default(platform: &Platform, policy: &Policy, name: &str) -> Option<Value> {
-    let (kernel, first) = (policy.kernel, platform.domains.first()?);
-    let governor = policy.set.get("governor").map(Value::to_string);
-    Some(Value::Int(match (name, governor.as_deref()) {
-        ("rate_limit_us", _) => schedutil::rate_limit_us(kernel, first),
-        ("sampling_rate", Some("schedutil-2016")) => schedutil_2016::default_rate(first),
-        ("sampling_rate", governor) => sampling::default_rate(kernel, platform, governor)?,
-        ("sampling", _) => return Some(sampling::default_sampling(kernel)),
-        ("load_after_idle", _) => return Some(sampling::default_after_idle(kernel)),
-        _ => return None,
-    }))
-}
+/// The cpufreq governor of every domain.
+pub const GOVERNOR: Name = Name::new(Param {
+    name: keys::GOVERNOR.name(),
+    doc: "the cpufreq governor of every domain",
+    unit: "",
+    range: Range::OneOf(NAMES),
+    default: Default::Name(SCHEDUTIL),
+    home: Home::Policy("scaling_governor"),
+});
 
-/// Errors: what the kernel refuses when it is written.
-pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    conservative::check(policy, settings)
-}
+pub use risetime_model::settings::keys::governor::SCHEDUTIL;
 
 /// Names of the governors, for the setting `governor`.
 pub const NAMES: &[&str] = &{
@@ -234,5 +229,5 @@ pub(crate) fn find(name: &str) -> &'static Descriptor {
 
 /// The governors' tunables, each group available only when its governor is in use.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
-    REGISTRY.iter().map(|d| Group { owner: Some(("governor", d.name)), params: d.params })
+    REGISTRY.iter().map(|d| d.settings.owned_by(&GOVERNOR, d.name))
 }

@@ -19,57 +19,74 @@ use risetime_kernel::dbs::{
 use risetime_kernel::features;
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::{CpuId, KHz, Util};
-use risetime_model::settings::{Default, Home, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Int, Param, Range, keys};
 use risetime_trace::Why;
 
+/// Shortest time between two samples, in µs.
+pub const SAMPLING_RATE: Int =
+    sampling::sampling_rate("ondemand/sampling_rate", |platform, policy| {
+        sampling::default_rate(platform, policy, |_| 10_000)
+    });
+
+/// Load above which a policy goes up, in %.
+pub const UP_THRESHOLD: Int = Int::new(Param {
+    name: "up_threshold",
+    doc: "above this load of its busiest CPU a policy gets its highest frequency",
+    unit: "%",
+    range: Range::Int(1, 100),
+    default: Default::Int(95),
+    home: Home::Tunable("ondemand/up_threshold"),
+});
+
+/// Factor by which samples are rarer at the highest frequency.
+pub const SAMPLING_DOWN_FACTOR: Int = Int::new(Param {
+    name: "sampling_down_factor",
+    doc: "factor by which samples are rarer at the highest frequency",
+    unit: "samples",
+    range: Range::Int(1, 100_000),
+    default: Default::Int(1),
+    home: Home::Tunable("ondemand/sampling_down_factor"),
+});
+
+pub(crate) const POWERSAVE_BIAS: Int = Int::new(Param {
+    name: "powersave_bias",
+    doc: "mean reduction of every frequency",
+    unit: "‰",
+    range: Range::Int(0, 1000),
+    default: Default::Int(0),
+    home: Home::Tunable("ondemand/powersave_bias"),
+});
+
+pub(crate) const IO_IS_BUSY: Int = Int::new(Param {
+    name: "io_is_busy",
+    doc: "count waiting for devices as busy",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Int(0),
+    home: Home::Tunable("ondemand/io_is_busy"),
+});
+
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
-    name: "ondemand",
+    name: keys::governor::ONDEMAND,
     doc: "the highest frequency above a load, below it in proportion; samples idle time",
-    params: &[
-        sampling::sampling_rate("ondemand/sampling_rate"),
-        Param {
-            name: "up_threshold",
-            doc: "above this load of its busiest CPU a policy gets its highest frequency",
-            unit: "%",
-            range: Range::Int(1, 100),
-            default: Default::Int(95),
-            home: Home::Tunable("ondemand/up_threshold"),
-        },
-        Param {
-            name: "sampling_down_factor",
-            doc: "factor by which samples are rarer at the highest frequency",
-            unit: "samples",
-            range: Range::Int(1, 100_000),
-            default: Default::Int(1),
-            home: Home::Tunable("ondemand/sampling_down_factor"),
-        },
-        Param {
-            name: "powersave_bias",
-            doc: "mean reduction of every frequency",
-            unit: "‰",
-            range: Range::Int(0, 1000),
-            default: Default::Int(0),
-            home: Home::Tunable("ondemand/powersave_bias"),
-        },
-        sampling::ignore_nice_load("ondemand/ignore_nice_load"),
-        Param {
-            name: "io_is_busy",
-            doc: "count waiting for devices as busy",
-            unit: "",
-            range: Range::Int(0, 1),
-            default: Default::Int(0),
-            home: Home::Tunable("ondemand/io_is_busy"),
-        },
-        sampling::AFTER_IDLE,
-        sampling::SAMPLING,
-    ],
+    settings: Group::of(&[
+        SAMPLING_RATE.0,
+        UP_THRESHOLD.0,
+        SAMPLING_DOWN_FACTOR.0,
+        POWERSAVE_BIAS.0,
+        sampling::ignore_nice_load("ondemand/ignore_nice_load").0,
+        IO_IS_BUSY.0,
+        sampling::AFTER_IDLE.0,
+        sampling::SAMPLING.0,
+    ]),
+    rate_limit: Some(SAMPLING_RATE),
     works: Works::Kworker,
     make: |platform, domain, settings| {
         Box::new(Ondemand {
             policy: PolicyDbs::new(platform, domain, settings),
-            up_threshold: number(settings, "up_threshold"),
-            sampling_down_factor: number(settings, "sampling_down_factor"),
-            powersave_bias: number(settings, "powersave_bias"),
+            up_threshold: number(settings, &UP_THRESHOLD),
+            sampling_down_factor: number(settings, &SAMPLING_DOWN_FACTOR),
+            powersave_bias: number(settings, &POWERSAVE_BIAS),
             lower: None,
             sub_sample: false,
         })

@@ -28,91 +28,95 @@ use crate::state::effects::Effects;
 use risetime_kernel::dbs::{
     AfterIdle, CpuDbs, CpuTimes, Sample, Sampling, delay_for_sampling_rate,
 };
+use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
-use risetime_kernel::{KernelRev, features};
-use risetime_model::Platform;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
+use risetime_model::settings::{
+    Default, Home, Int, Key, Name, Neutral, Param, Range, Setting, Settings, Value,
+};
+use risetime_model::{Platform, Policy};
 use risetime_trace::Why;
 
-/// `sampling_rate` of the governor `of`.
-pub(super) const fn sampling_rate(home: &'static str) -> Param {
-    Param {
-        name: "sampling_rate",
+/// The shortest time between two samples, of every governor that samples.
+const SAMPLING_RATE: Key<Int> = Key::new("sampling_rate");
+const IGNORE_NICE_LOAD: Key<Int> = Key::new("ignore_nice_load");
+
+/// `sampling_rate` of a governor, with its default ([`default_rate`]).
+pub(super) const fn sampling_rate(
+    home: &'static str,
+    default: fn(&Platform, &Policy) -> Option<Value>,
+) -> Int {
+    Int::new(Param {
+        name: SAMPLING_RATE.name(),
         doc: "shortest time between two samples",
         unit: "µs",
         range: Range::Int(1, 1_000_000_000),
         default: Default::Derived(
             "two ticks, or the transition delay if that is longer (rate_limit_us); up to 4.13 1000 times the transition latency, at least 10 ms (ondemand) or 20 ticks",
+            default,
         ),
         home: Home::Tunable(home),
-    }
+    })
 }
 
 /// `ignore_nice_load`.
-pub(super) const fn ignore_nice_load(home: &'static str) -> Param {
-    Param {
-        name: "ignore_nice_load",
+pub(super) const fn ignore_nice_load(home: &'static str) -> Int {
+    Int::new(Param {
+        name: IGNORE_NICE_LOAD.name(),
         doc: "count the time of tasks with a nice value above 0 as idle",
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Int(0),
         home: Home::Tunable(home),
-    }
+    })
 }
 
 /// Setting of the load of a sample that a sleep put off.
-pub(super) const AFTER_IDLE: Param = Param {
+pub(crate) const AFTER_IDLE: Name = Name::new(Param {
     name: "load_after_idle",
     doc: "load of a sample that a sleep put off: copy = the one before, once (copy_prev_load, since 3.16); computed = what it comes to (before that); full = 100 %",
     unit: "",
     range: Range::OneOf(&["copy", "computed", "full"]),
-    default: Default::Derived("copy, up to 3.15 computed"),
+    // Copied since commit 18b46abd0009.
+    default: Default::Derived("copy, up to 3.15 computed", |_, policy| {
+        let copied = policy.kernel.has(features::DBS_COPY_LOAD);
+        Some(if copied { "copy" } else { "computed" }.into())
+    }),
     home: Home::Patched(None, Neutral::Name("copy")),
-};
+});
 
 /// The setting of what makes a governor look.
-pub(super) const SAMPLING: Param = Param {
+pub(crate) const SAMPLING: Name = Name::new(Param {
     name: "sampling",
     doc: "trigger of the governor's looks: scheduler = updates of util; timer = a deferrable timer of each CPU",
     unit: "",
     range: Range::OneOf(&["scheduler", "timer"]),
-    default: Default::Derived("scheduler, up to 4.5 timer"),
+    // The scheduler's updates since commit 9be4fd2c7723.
+    default: Default::Derived("scheduler, up to 4.5 timer", |_, policy| {
+        let hooked = policy.kernel.has(features::DBS_UTIL_HOOK);
+        Some(if hooked { "scheduler" } else { "timer" }.into())
+    }),
     home: Home::Patched(None, Neutral::Name("scheduler")),
-};
+});
 
-/// The default of what makes a governor look: the scheduler's updates since commit 9be4fd2c7723, a
-/// timer before.
-pub(super) fn default_sampling(kernel: KernelRev) -> Value {
-    let timer = !kernel.has(features::DBS_UTIL_HOOK);
-    Value::Name(if timer { "timer" } else { "scheduler" }.to_string())
-}
-
-/// The default of the load after a sleep: copied since commit 18b46abd0009.
-pub(super) fn default_after_idle(kernel: KernelRev) -> Value {
-    let computed = !kernel.has(features::DBS_COPY_LOAD);
-    Value::Name(if computed { "computed" } else { "copy" }.to_string())
-}
-
-/// The default `sampling_rate`, in µs, of this governor. Source: cpufreq_governor.c:cpufreq_dbs_governor_init; up to 4.13
-/// `min_sampling_rate` of the governor, and LATENCY_MULTIPLIER.
+/// The default `sampling_rate`, in µs. Source: cpufreq_governor.c:cpufreq_dbs_governor_init; up to 4.13
+/// `min_sampling_rate` of the governor, which is `least` for a tick of so many µs, and LATENCY_MULTIPLIER.
 pub(super) fn default_rate(
-    kernel: KernelRev,
     platform: &Platform,
-    governor: Option<&str>,
-) -> Option<i64> {
+    policy: &Policy,
+    least: fn(i64) -> i64,
+) -> Option<Value> {
     let tick_us = 1_000_000 / i64::from(platform.hz);
-    let delay = schedutil::rate_limit_us(kernel, platform.domains.first()?);
-    let least = match governor {
-        _ if kernel.has(features::DBS_SAMPLING_RATE) => 2 * tick_us,
-        Some("conservative") => 20 * tick_us,
-        _ => 10_000,
-    };
-    Some(delay.max(least))
+    let delay = schedutil::rate_limit_us(policy.kernel, platform.domains.first()?);
+    let two_ticks = policy.kernel.has(features::DBS_SAMPLING_RATE);
+    Some(Value::Int(delay.max(if two_ticks { 2 * tick_us } else { least(tick_us) })))
 }
 
 /// A number that the settings hold.
-pub(super) fn number(settings: &Settings, name: &str) -> u32 {
-    settings.int(name).and_then(|v| u32::try_from(v).ok()).unwrap_or(0)
+pub(super) fn number<S>(settings: &Settings, of: &S) -> u32
+where
+    S: for<'a> Setting<Read<'a> = i64>,
+{
+    settings.get(of).and_then(|v| u32::try_from(v).ok()).unwrap_or(0)
 }
 
 /// `struct policy_dbs_info`.
@@ -136,12 +140,12 @@ pub(super) struct PolicyDbs {
 
 impl PolicyDbs {
     pub(super) fn new(platform: &Platform, domain: usize, settings: &Settings) -> PolicyDbs {
-        let sampling_rate = number(settings, "sampling_rate").max(1);
+        let sampling_rate = number(settings, &SAMPLING_RATE).max(1);
         PolicyDbs {
             cpus: vec![CpuDbs::default(); platform.domains[domain].cpus.len()],
             sampling_rate,
-            ignore_nice: settings.int("ignore_nice_load") == Some(1),
-            after_idle: match settings.name("load_after_idle") {
+            ignore_nice: settings.get(&IGNORE_NICE_LOAD) == Some(1),
+            after_idle: match settings.get(&AFTER_IDLE) {
                 Some("computed") => AfterIdle::Computed,
                 Some("full") => AfterIdle::Full,
                 _ => AfterIdle::CopyPrevLoad,
@@ -150,7 +154,7 @@ impl PolicyDbs {
             last_sample: None,
             sample_delay: Span::from_us(sampling_rate.into()),
             work_in_progress: false,
-            timers: (settings.name("sampling") == Some("timer"))
+            timers: (settings.get(&SAMPLING) == Some("timer"))
                 .then(|| vec![0; platform.domains[domain].cpus.len()]),
             wants_all: false,
             hz: platform.hz,

@@ -21,25 +21,29 @@ use crate::state::effects::{Effects, Timer};
 use risetime_kernel::opp::Relation;
 use risetime_kernel::schedfreq::{SchedCapacityReqs, freq_of, of_own, tick_asks_for_all};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range};
 use risetime_trace::Why;
+
+/// Shortest time between two changes of frequency, in ns.
+pub const THROTTLE_NSEC: Int = Int::new(Param {
+    name: "throttle_nsec",
+    doc: "after a change of frequency the next one waits for so long (in postings before v7 for the transition latency, or 50 ms)",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000_000),
+    default: Default::Int(0),
+    home: Home::Patched(Some("cpufreq/policyN/sched_freq/throttle_nsec"), Neutral::None),
+});
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "schedfreq",
     doc: "the alternative over which schedutil was chosen: capacity requests of the scheduler, throttled",
-    params: &[Param {
-        name: "throttle_nsec",
-        doc: "after a change of frequency the next one waits for so long (in postings before v7 for the transition latency, or 50 ms)",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000_000),
-        default: Default::Int(0),
-        home: Home::Patched(Some("cpufreq/policyN/sched_freq/throttle_nsec"), Neutral::None),
-    }],
+    settings: Group::of(&[THROTTLE_NSEC.0]),
+    rate_limit: Some(THROTTLE_NSEC),
     works: Works::Fifo { name: "kschedfreq", priority: 50, where_slow: true },
     make: |platform, domain, settings| {
         let domain = &platform.domains[domain];
         Box::new(SchedFreq {
-            throttle: Span(settings.int("throttle_nsec").unwrap_or(0).max(0) as u64),
+            throttle: Span(settings.get(&THROTTLE_NSEC).unwrap_or(0).max(0) as u64),
             throttled_until: Instant(0),
             fast_switch: domain.fast_switch,
             requested: KHz(0),

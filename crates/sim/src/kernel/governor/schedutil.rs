@@ -37,56 +37,77 @@ use risetime_kernel::schedutil::{
 };
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_kernel::{KernelRev, features};
-use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
+use risetime_model::settings::{
+    Default, Group, Home, Int, IntOrName, Neutral, Param, Range, Settings, Value, keys,
+};
+use risetime_model::{Platform, Policy};
 use risetime_trace::Why;
 
+/// Shortest time between two changes of frequency, in µs.
+pub const RATE_LIMIT_US: Int = Int::new(Param {
+    name: keys::RATE_LIMIT_US.name(),
+    doc: "shortest time between two changes of frequency; of one policy: rate_limit_us.policyN",
+    unit: "µs",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(
+        "from the domains' transition latency, by kernel generation",
+        |platform, policy| {
+            Some(Value::Int(rate_limit_us(policy.kernel, platform.domains.first()?)))
+        },
+    ),
+    home: Home::Tunable("schedutil/rate_limit_us"),
+});
+
+pub(crate) const RESPONSE_TIME_MS: Int = Int::new(Param {
+    name: "response_time_ms",
+    doc: "time from the lowest to the highest frequency, 0 = the policy's own (patch 6 of RFC 00/16); of one policy: response_time_ms.policyN",
+    unit: "ms",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Unset,
+    home: Home::Patched(Some("cpufreq/schedutil/response_time_ms"), Neutral::None),
+});
+
+pub(crate) const DVFS_HEADROOM: IntOrName = IntOrName::new(Param {
+    name: "dvfs_headroom",
+    doc: "room above util, in percent of it, rounded down: mainline = 25; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
+    unit: "%",
+    range: Range::IntOr(0, 400, &["mainline", "update_delay"]),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Both(25, "mainline")),
+});
+
+pub(crate) const WAITING_HEADROOM: Int = Int::new(Param {
+    name: "waiting_headroom",
+    doc: "room above util is at least what the CPU's tasks wait, waiting_avg (patch 13 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
+pub(crate) const NO_DECAYING_HEADROOM: Int = Int::new(Param {
+    name: "no_decaying_headroom",
+    doc: "no room above a util that is less than at the last look (patch 14 of RFC 00/16)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Int(0)),
+});
+
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
-    name: "schedutil",
+    name: keys::governor::SCHEDUTIL,
     doc: "frequency follows the scheduler's utilisation signals",
-    params: &[
-        Param {
-            name: "rate_limit_us",
-            doc: "shortest time between two changes of frequency; of one policy: rate_limit_us.policyN",
-            unit: "µs",
-            range: Range::Int(0, 10_000_000),
-            default: Default::Derived("from the domains' transition latency, by kernel generation"),
-            home: Home::Tunable("schedutil/rate_limit_us"),
-        },
-        Param {
-            name: "response_time_ms",
-            doc: "time from the lowest to the highest frequency, 0 = the policy's own (patch 6 of RFC 00/16); of one policy: response_time_ms.policyN",
-            unit: "ms",
-            range: Range::Int(0, 1_000_000),
-            default: Default::Unset,
-            home: Home::Patched(Some("cpufreq/schedutil/response_time_ms"), Neutral::None),
-        },
-        Param {
-            name: "dvfs_headroom",
-            doc: "room above util, in percent of it, rounded down: mainline = 25; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
-            unit: "%",
-            range: Range::IntOr(0, 400, &["mainline", "update_delay"]),
-            default: Default::Unset,
-            home: Home::Patched(None, Neutral::Both(25, "mainline")),
-        },
-        Param {
-            name: "waiting_headroom",
-            doc: "room above util is at least what the CPU's tasks wait, waiting_avg (patch 13 of RFC 00/16)",
-            unit: "",
-            range: Range::Int(0, 1),
-            default: Default::Unset,
-            home: Home::Patched(None, Neutral::Int(0)),
-        },
-        Param {
-            name: "no_decaying_headroom",
-            doc: "no room above a util that is less than at the last look (patch 14 of RFC 00/16)",
-            unit: "",
-            range: Range::Int(0, 1),
-            default: Default::Unset,
-            home: Home::Patched(None, Neutral::Int(0)),
-        },
-    ],
+    settings: Group::of(&[
+        RATE_LIMIT_US.0,
+        RESPONSE_TIME_MS.0,
+        DVFS_HEADROOM.0,
+        WAITING_HEADROOM.0,
+        NO_DECAYING_HEADROOM.0,
+    ])
+    .per_policy(&[RATE_LIMIT_US.0, RESPONSE_TIME_MS.0])
+    .completed(add_rate_limits),
+    rate_limit: Some(RATE_LIMIT_US),
     works: Works::WhereSlow,
     make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
 };
@@ -104,7 +125,7 @@ pub(crate) fn rate_limit_us(kernel: KernelRev, domain: &Domain) -> i64 {
 
 /// The limit in force in a domain, in µs.
 pub(crate) fn rate_limit_in_force(settings: &Settings, domain: &Domain) -> u64 {
-    let us = settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
+    let us = settings.of_policy(&RATE_LIMIT_US, domain.cpus[0]).unwrap_or(0);
     us.clamp(0, i64::from(u32::MAX)) as u64
 }
 
@@ -120,18 +141,18 @@ pub(crate) fn response_time_ms(decay: &Decay, domain: &Domain) -> u64 {
 ///
 /// Drivers that switch fast keep tunables per policy; under cpufreq-dt one tunable serves all
 /// policies and starts with the first policy's value.
-pub(crate) fn add_rate_limits(kernel: KernelRev, platform: &Platform, settings: &mut Settings) {
-    let first = settings.int("rate_limit_us");
+fn add_rate_limits(platform: &Platform, policy: &Policy, settings: &mut Settings) {
+    let first = settings.get(&RATE_LIMIT_US);
+    if policy.said(&RATE_LIMIT_US).is_some() {
+        return;
+    }
     for domain in platform.domains.iter().filter(|d| d.fast_switch) {
-        let own = rate_limit_us(kernel, domain);
-        if Some(own) != first {
-            settings.0.insert(rate_limit_of(domain), Value::Int(own));
+        let own = rate_limit_us(policy.kernel, domain);
+        let said = settings.own(&RATE_LIMIT_US, domain.cpus[0]);
+        if said.is_none() && Some(own) != first {
+            settings.set_own(&RATE_LIMIT_US, domain.cpus[0], own);
         }
     }
-}
-
-fn rate_limit_of(domain: &Domain) -> String {
-    format!("rate_limit_us.policy{}", domain.cpus[0].0)
 }
 
 /// One sugov policy.

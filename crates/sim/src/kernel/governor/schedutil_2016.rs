@@ -22,27 +22,32 @@ use risetime_kernel::schedutil::sugov_rate_limit_passed;
 use risetime_kernel::schedutil::{cpufreq_policy_transition_delay_us, sugov_next_freq_pre_v4};
 use risetime_kernel::units::{Capacity, CpuId, Instant, Util};
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range, Value};
 use risetime_trace::Why;
+
+/// Shortest time between two samples, in µs.
+pub const SAMPLING_RATE: Int = Int::new(Param {
+    name: "sampling_rate",
+    doc: "shortest time between two decisions",
+    unit: "µs",
+    range: Range::Int(0, 1_000_000_000),
+    default: Default::Derived(
+        "1000 times the transition latency of the first domain, at least 1000",
+        |platform, _| platform.domains.first().map(default_rate),
+    ),
+    home: Home::Patched(Some("cpufreq/schedutil/sampling_rate"), Neutral::None),
+});
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "schedutil-2016",
     doc: "schedutil as first posted, in March 2016: in proportion between the lowest and the highest frequency",
-    params: &[Param {
-        name: "sampling_rate",
-        doc: "shortest time between two decisions",
-        unit: "µs",
-        range: Range::Int(0, 1_000_000_000),
-        default: Default::Derived(
-            "1000 times the transition latency of the first domain, at least 1000",
-        ),
-        home: Home::Patched(Some("cpufreq/schedutil/sampling_rate"), Neutral::None),
-    }],
+    settings: Group::of(&[SAMPLING_RATE.0]),
+    rate_limit: Some(SAMPLING_RATE),
     works: Works::KworkerWhereSlow,
     make: |platform, domain, settings| {
         let domain = &platform.domains[domain];
         Box::new(Schedutil {
-            sampling_rate: number(settings, "sampling_rate"),
+            sampling_rate: number(settings, &SAMPLING_RATE),
             fast_switch: domain.fast_switch,
             last_sample: Instant(0),
             next: None,
@@ -53,9 +58,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// The default `sampling_rate`, in µs. Source: cpufreq_governor.c:cpufreq_governor_init (LATENCY_MULTIPLIER).
-pub(super) fn default_rate(domain: &Domain) -> i64 {
+fn default_rate(domain: &Domain) -> Value {
     let latency = u32::try_from(domain.transition_latency().0).unwrap_or(u32::MAX);
-    i64::from(cpufreq_policy_transition_delay_us(KernelRev::OLDEST, latency, 0))
+    Value::Int(cpufreq_policy_transition_delay_us(KernelRev::OLDEST, latency, 0).into())
 }
 
 /// `struct sugov_cpu`.

@@ -15,6 +15,7 @@ pub use crate::state::hooks::{Placed, Waker};
 
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, TaskId};
+use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
 use risetime_trace::Why;
 
 /// A rule for choosing CPUs (`select_task_rq`). What it finds out on the way it notes in `effects`.
@@ -53,6 +54,16 @@ pub const NAMES: &[&str] = &{
     }
     names
 };
+
+/// Choice of a CPU at wakeups.
+pub const PLACEMENT: Name = Name::new(Param {
+    name: "placement",
+    doc: "choice of a CPU at wakeups: fair = EAS, else select_idle_sibling; prev = stay where it was",
+    unit: "",
+    range: Range::OneOf(NAMES),
+    default: Default::Name("fair"),
+    home: Home::Simulator(Neutral::Name("fair")),
+});
 
 /// The placement called `name`; settings were checked against [`NAMES`].
 pub(crate) fn find(name: &str) -> &'static Descriptor {

@@ -36,70 +36,89 @@ use risetime_kernel::pelt::get_pelt_divider;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::InputError;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Int, Name, Neutral, Param, Range};
 use risetime_trace::Event;
 
-/// The settings of something that caps from some time on, and how often.
+/// Settings of something that caps from some time on, and how often.
+pub(crate) struct CapSettings {
+    /// Limit that the cap sets.
+    pub(crate) most: Int,
+    pub(crate) from: Int,
+    pub(crate) until: Int,
+    pub(crate) period: Int,
+    on: Int,
+    /// All of them, as a reader should see them.
+    pub(crate) params: &'static [Param; 5],
+}
+
 macro_rules! cap {
-    ($name:literal, $doc:literal, $unit:literal, $most:expr, $prefix:literal, $home:expr) => {
-        &[
-            Param {
-                name: $name,
-                doc: concat!($doc, " (of one policy: ", $name, ".policyN)"),
-                unit: $unit,
-                range: Range::Int(0, $most),
-                default: Default::Unset,
-                home: $home,
-            },
-            Param {
-                name: concat!($prefix, "_from_ms"),
-                doc: "begin of the cap, after the workload's start (unset: from the beginning of the run)",
-                unit: "ms",
-                range: Range::Int(0, 1_000_000_000),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-            Param {
-                name: concat!($prefix, "_until_ms"),
-                doc: "end of the cap, after the workload's start (unset: to the end of the run)",
-                unit: "ms",
-                range: Range::Int(1, 1_000_000_000),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-            Param {
-                name: concat!($prefix, "_period_us"),
-                doc: "period in which the cap comes once, and goes again (unset: it stays)",
-                unit: "µs",
-                range: Range::Int(10, super::LONGEST_US),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-            Param {
-                name: concat!($prefix, "_on_us"),
-                doc: "part of each period for which the cap stays (unset: half of it)",
-                unit: "µs",
-                range: Range::Int(1, super::LONGEST_US),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-        ]
-    };
+    ($name:literal, $doc:literal, $unit:literal, $most:expr, $prefix:literal, $home:expr) => {{
+        const fn time(
+            name: &'static str,
+            doc: &'static str,
+            unit: &'static str,
+            range: Range,
+        ) -> Int {
+            let home = Home::Simulator(Neutral::None);
+            Int::new(Param { name, doc, unit, range, default: Default::Unset, home })
+        }
+        const MOST: Int = Int::new(Param {
+            name: $name,
+            doc: concat!($doc, " (of one policy: ", $name, ".policyN)"),
+            unit: $unit,
+            range: Range::Int(0, $most),
+            default: Default::Unset,
+            home: $home,
+        });
+        const FROM: Int = time(
+            concat!($prefix, "_from_ms"),
+            "begin of the cap, after the workload's start (unset: from the beginning of the run)",
+            "ms",
+            Range::Int(0, 1_000_000_000),
+        );
+        const UNTIL: Int = time(
+            concat!($prefix, "_until_ms"),
+            "end of the cap, after the workload's start (unset: to the end of the run)",
+            "ms",
+            Range::Int(1, 1_000_000_000),
+        );
+        const PERIOD: Int = time(
+            concat!($prefix, "_period_us"),
+            "period in which the cap comes once, and goes again (unset: it stays)",
+            "µs",
+            Range::Int(10, super::LONGEST_US),
+        );
+        const ON: Int = time(
+            concat!($prefix, "_on_us"),
+            "part of each period for which the cap stays (unset: half of it)",
+            "µs",
+            Range::Int(1, super::LONGEST_US),
+        );
+        CapSettings {
+            most: MOST,
+            from: FROM,
+            until: UNTIL,
+            period: PERIOD,
+            on: ON,
+            params: &[MOST.0, FROM.0, UNTIL.0, PERIOD.0, ON.0],
+        }
+    }};
 }
 
 /// A party that caps.
 pub(crate) struct Capped {
     input: Input,
     about: (&'static str, &'static str),
-    /// Settings of the cap: what it allows, then from when, until when, how often and how long.
-    params: &'static [Param; 5],
-    per_policy: &'static [&'static str],
+    /// Heading of the settings.
+    heading: &'static str,
+    pub(crate) settings: CapSettings,
 }
 
 pub(crate) static HARDWARE: Capped = Capped {
     input: Input::Hardware,
     about: ("hardware", "goes no faster than a cap, whatever it is asked for (hw_capped_khz)"),
-    params: cap!(
+    heading: "Hardware that slows down",
+    settings: cap!(
         "hw_capped_khz",
         "the hardware goes no faster than the highest OPP up to here, whatever it is asked for, and reports it",
         "kHz",
@@ -107,12 +126,12 @@ pub(crate) static HARDWARE: Capped = Capped {
         "hw_capped",
         Home::Simulator(Neutral::None)
     ),
-    per_policy: &["hw_capped_khz"],
 };
 pub(crate) static FIRMWARE: Capped = Capped {
     input: Input::Firmware,
     about: ("firmware", "lets its driver ask for no more than a cap (firmware_capped_khz)"),
-    params: cap!(
+    heading: "Firmware that caps",
+    settings: cap!(
         "firmware_capped_khz",
         "firmware lets its driver ask for no more than the highest OPP up to here",
         "kHz",
@@ -120,12 +139,12 @@ pub(crate) static FIRMWARE: Capped = Capped {
         "firmware_capped",
         Home::Simulator(Neutral::None)
     ),
-    per_policy: &["firmware_capped_khz"],
 };
 pub(crate) static BUDGET: Capped = Capped {
     input: Input::Budget,
     about: ("budget", "a policy's power is limited (power_limit_uw)"),
-    params: cap!(
+    heading: "Power budgets",
+    settings: cap!(
         "power_limit_uw",
         "a policy gets no more than the highest OPP at which all of its CPUs are within this power (dtpm)",
         "µW",
@@ -133,12 +152,12 @@ pub(crate) static BUDGET: Capped = Capped {
         "power_limit",
         Home::Simulator(Neutral::None)
     ),
-    per_policy: &["power_limit_uw"],
 };
 pub(crate) static USER: Capped = Capped {
     input: Input::User,
     about: ("user", "writes scaling_max_freq while the machine runs (scaling_max_freq_to)"),
-    params: cap!(
+    heading: "Limits that change",
+    settings: cap!(
         "scaling_max_freq_to",
         "user space writes this to scaling_max_freq while the machine runs, and scaling_max_freq again later",
         "kHz",
@@ -146,7 +165,6 @@ pub(crate) static USER: Capped = Capped {
         "scaling_max_freq",
         Home::Simulator(Neutral::None)
     ),
-    per_policy: &["scaling_max_freq_to"],
 };
 
 const INTERFACES: &[&str] = &["none", "instant", "average", "permanent"];
@@ -154,53 +172,54 @@ const INTERFACES: &[&str] = &["none", "instant", "average", "permanent"];
 /// Settings of how the scheduler hears of each cap.
 pub(crate) struct Interfaces;
 
-const fn heard_by(name: &'static str, doc: &'static str) -> Param {
-    Param {
+const fn heard_by(name: &'static str, doc: &'static str) -> Name {
+    Name::new(Param {
         name,
         doc,
         unit: "",
         range: Range::OneOf(INTERFACES),
         default: Default::Unset,
         home: Home::Patched(None, Neutral::None),
-    }
+    })
 }
 
-const AFTER: &str = "pressure_permanent_ms";
+const AFTER: Int = Int::new(Param {
+    name: "pressure_permanent_ms",
+    doc: "time for which a cap with a permanent interface has to hold, or to be gone, before the CPU's capacity changes",
+    unit: "ms",
+    range: Range::Int(0, 1_000_000),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::None),
+});
 
 /// Settings by [`Input`].
-const OF_INPUT: [&str; 5] =
-    ["hw_pressure", "thermal_pressure", "firmware_pressure", "power_pressure", "user_pressure"];
+const OF_INPUT: [Name; 5] = [
+    heard_by(
+        "hw_pressure",
+        "how the scheduler hears of hardware that caps itself (unset: as the release does: average since 5.7)",
+    ),
+    heard_by(
+        "thermal_pressure",
+        "likewise of thermal zones (unset: average since 5.7, instant since 6.10)",
+    ),
+    heard_by("firmware_pressure", "likewise of firmware (unset: instant since 6.10)"),
+    heard_by("power_pressure", "likewise of power budgets (unset: instant since 6.10)"),
+    heard_by(
+        "user_pressure",
+        "likewise of user space's limits (unset: instant since 6.10; OSPM 2023 proposes permanent)",
+    ),
+];
 
 impl Source for Interfaces {
-    fn params(&self) -> &'static [Param] {
-        const PARAMS: &[Param] = &[
-            heard_by(
-                OF_INPUT[0],
-                "how the scheduler hears of hardware that caps itself (unset: as the release does: average since 5.7)",
-            ),
-            heard_by(
-                OF_INPUT[1],
-                "likewise of thermal zones (unset: average since 5.7, instant since 6.10)",
-            ),
-            heard_by(OF_INPUT[2], "likewise of firmware (unset: instant since 6.10)"),
-            heard_by(OF_INPUT[3], "likewise of power budgets (unset: instant since 6.10)"),
-            heard_by(
-                OF_INPUT[4],
-                "likewise of user space's limits (unset: instant since 6.10; OSPM 2023 proposes permanent)",
-            ),
-            Param {
-                name: AFTER,
-                doc: "time for which a cap with a permanent interface has to hold, or to be gone, before the CPU's capacity changes",
-                unit: "ms",
-                range: Range::Int(0, 1_000_000),
-                default: Default::Unset,
-                home: Home::Patched(None, Neutral::None),
-            },
-        ];
-        PARAMS
+    fn heading(&self) -> &'static str {
+        "How the scheduler hears of caps"
     }
 
-    fn per_policy(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [Param] {
+        &[OF_INPUT[0].0, OF_INPUT[1].0, OF_INPUT[2].0, OF_INPUT[3].0, OF_INPUT[4].0, AFTER.0]
+    }
+
+    fn per_policy(&self) -> &'static [Param] {
         &[]
     }
 }
@@ -222,14 +241,14 @@ fn of_release(rev: KernelRev, input: Input) -> Interface {
 
 /// The caps of a policy before any is in force.
 pub(super) fn of_policy(own: OfPolicy, rev: KernelRev, min: KHz) -> Caps {
-    let interface = |input: Input| match own.settings.name(OF_INPUT[input as usize]) {
+    let interface = |input: Input| match own.settings.get(&OF_INPUT[input as usize]) {
         Some("none") => Interface::None,
         Some("instant") => Interface::Instant,
         Some("average") => Interface::Average,
         Some("permanent") => Interface::Permanent,
         _ => of_release(rev, input),
     };
-    let after = Span::from_ms(own.of_all(AFTER).unwrap_or(1000));
+    let after = Span::from_ms(own.of_all(&AFTER).unwrap_or(1000));
     Caps::new(min, after, interface)
 }
 
@@ -241,13 +260,9 @@ const OFF: u32 = 0;
 pub(super) const PERMANENT: u8 = u8::MAX;
 
 impl Capped {
-    fn names(&self) -> [&'static str; 5] {
-        self.params.each_ref().map(|p| p.name)
-    }
-
     /// The frequency that a policy is left. `None`: it is not capped.
     fn khz(&self, own: OfPolicy) -> Option<KHz> {
-        let value = own.int(self.params[0].name)?;
+        let value = own.int(&self.settings.most)?;
         if self.input != Input::Budget {
             return Some(KHz(value));
         }
@@ -262,28 +277,31 @@ impl Source for Capped {
         Some(self.about)
     }
 
-    fn params(&self) -> &'static [Param] {
-        self.params
+    fn heading(&self) -> &'static str {
+        self.heading
     }
 
-    fn per_policy(&self) -> &'static [&'static str] {
-        self.per_policy
+    fn params(&self) -> &'static [Param] {
+        self.settings.params
+    }
+
+    fn per_policy(&self) -> &'static [Param] {
+        &self.settings.params[..1]
     }
 
     /// Errors: times of a cap that is not there, or that contradict each other; a budget where power is unknown.
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
-        let [name, from, until, period, on] = self.names();
-        let err = |name: &str, what: String| {
+        let CapSettings { most: name, from, until, period, on, .. } = &self.settings;
+        let err = |name: &Int, what: String| {
             let value = own.of_all(name).unwrap_or(0);
             Err(InputError::new(format!("setting {name}={value}"), what))
         };
-        let anywhere = |s: &Settings| s.0.keys().any(|k| k.split(".policy").next() == Some(name));
         for time in [from, until, period, on] {
-            if own.of_all(time).is_some() && !anywhere(own.settings) {
+            if own.of_all(time).is_some() && !own.settings.is_set_anywhere(name) {
                 return err(time, format!("has no effect: {name} is not set"));
             }
         }
-        let ms = |name| own.of_all(name).unwrap_or(0);
+        let ms = |of: &Int| own.of_all(of).unwrap_or(0);
         if own.of_all(until).is_some() && ms(until) <= ms(from) {
             return err(until, format!("is not after {from}, {}", ms(from)));
         }
@@ -306,8 +324,8 @@ impl Source for Capped {
 
     fn plan_caps(&self, own: OfPolicy, caps: &mut Caps) {
         let Some(khz) = self.khz(own) else { return };
-        let [_, _, until, period, on] = self.names();
-        let us = |name| own.of_all(name).map(Span::from_us);
+        let CapSettings { until, period, on, .. } = &self.settings;
+        let us = |of: &Int| own.of_all(of).map(Span::from_us);
         let period = us(period).unwrap_or(Span(0));
         let cap = caps.of_mut(self.input);
         cap.plan = Some(CapPlan {
@@ -325,7 +343,7 @@ impl Source for Capped {
         if plan.heat.is_some() {
             return;
         }
-        let from = own.of_all(self.params[1].name);
+        let from = own.of_all(&self.settings.from);
         let at = from.map_or(Instant(0), |ms| own.start + Span::from_ms(ms));
         policy.push(at, Ev::Pressure { source, domain: own.index as u32, value: ON });
     }

@@ -8,15 +8,31 @@
 //! Source: drivers/thermal/qcom/lmh.c (arm, low and high threshold).
 
 use crate::kernel::policy::Policy;
+use crate::kernel::pressure::caps::HARDWARE;
+use crate::kernel::pressure::thermal::THERMAL;
 use crate::kernel::pressure::{OfPolicy, Source, Told};
 use crate::state::pressure::{Caps, Input};
 use crate::time::queue::Ev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range};
 
-const ABOVE: &str = "hw_capped_above_millicelsius";
-const BELOW: &str = "hw_capped_below_millicelsius";
+pub(crate) const ABOVE: Int = Int::new(Param {
+    name: "hw_capped_above_millicelsius",
+    doc: "the hardware caps itself (hw_capped_khz) only once the thermal zone that its CPUs heat is so hot",
+    unit: "m°C",
+    range: Range::Int(1, 300_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
+pub(crate) const BELOW: Int = Int::new(Param {
+    name: "hw_capped_below_millicelsius",
+    doc: "temperature below which the hardware no longer caps itself (unset: 5 °C less than it began to)",
+    unit: "m°C",
+    range: Range::Int(0, 300_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
 /// Time between two looks of the hardware.
 const LOOK: Span = Span(1_000_000);
 /// Temperature by which it has to be cooler, in m°C.
@@ -27,8 +43,8 @@ pub(crate) struct Emergency;
 
 /// The temperatures at which the cap comes and goes; `None`: it is off.
 fn heat(own: OfPolicy) -> Option<(i64, i64)> {
-    let above = own.settings.int(ABOVE)?;
-    Some((above, own.settings.int(BELOW).unwrap_or(above - HYSTERESIS)))
+    let above = own.settings.get(&ABOVE)?;
+    Some((above, own.settings.get(&BELOW).unwrap_or(above - HYSTERESIS)))
 }
 
 impl Source for Emergency {
@@ -39,55 +55,43 @@ impl Source for Emergency {
         ))
     }
 
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param {
-                name: ABOVE,
-                doc: "the hardware caps itself (hw_capped_khz) only once the thermal zone that its CPUs heat is so hot",
-                unit: "m°C",
-                range: Range::Int(1, 300_000),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-            Param {
-                name: BELOW,
-                doc: "temperature below which the hardware no longer caps itself (unset: 5 °C less than it began to)",
-                unit: "m°C",
-                range: Range::Int(0, 300_000),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-        ]
+    fn heading(&self) -> &'static str {
+        "Hardware that gets too hot"
     }
 
-    fn per_policy(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [Param] {
+        &[ABOVE.0, BELOW.0]
+    }
+
+    fn per_policy(&self) -> &'static [Param] {
         &[]
     }
 
     /// Errors: heat where there is none, or that would come and go at once.
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
-        let err = |name: &str, what: String| {
-            let value = own.settings.int(name).unwrap_or(0);
+        let err = |name: &Int, what: String| {
+            let value = own.settings.get(name).unwrap_or(0);
             Err(InputError::new(format!("setting {name}={value}"), what))
         };
         let Some((above, below)) = heat(own) else {
-            return match own.settings.int(BELOW) {
-                Some(_) => err(BELOW, format!("has no effect: {ABOVE} is not set")),
+            return match own.settings.get(&BELOW) {
+                Some(_) => err(&BELOW, format!("has no effect: {ABOVE} is not set")),
                 None => Ok(()),
             };
         };
-        if !own.settings.0.keys().any(|k| k.starts_with("hw_capped_khz")) {
-            return err(ABOVE, "has no effect: hw_capped_khz is not set".into());
+        let capped = &HARDWARE.settings;
+        if !own.settings.is_set_anywhere(&capped.most) {
+            return err(&ABOVE, format!("has no effect: {} is not set", capped.most));
         }
-        if own.platform.thermal.is_empty() || own.settings.int("thermal") == Some(0) {
-            return err(ABOVE, "has no effect: there are no thermal zones in force".into());
+        if own.platform.thermal.is_empty() || own.settings.get(&THERMAL) == Some(0) {
+            return err(&ABOVE, "has no effect: there are no thermal zones in force".into());
         }
-        let times = ["hw_capped_from_ms", "hw_capped_until_ms", "hw_capped_period_us"];
-        if let Some(time) = times.into_iter().find(|t| own.settings.int(t).is_some()) {
-            return err(time, "has no effect: this cap comes and goes with heat".into());
+        let times = [capped.from, capped.until, capped.period];
+        if let Some(time) = times.into_iter().find(|t| own.settings.is_set(t)) {
+            return err(&time, "has no effect: this cap comes and goes with heat".into());
         }
         if below >= above {
-            return err(BELOW, format!("is not below {ABOVE}, {above}"));
+            return err(&BELOW, format!("is not below {ABOVE}, {above}"));
         }
         Ok(())
     }

@@ -19,11 +19,25 @@ use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range};
 use risetime_trace::Event;
 
-const IRQ_PERIOD: &str = "irq_period_us";
-const IRQ: &str = "irq_us";
+pub(crate) const IRQ_PERIOD: Int = Int::new(Param {
+    name: "irq_period_us",
+    doc: "every CPU has a device's interrupt so often (of one policy: irq_period_us.policyN)",
+    unit: "µs",
+    range: Range::Int(1, LONGEST_US),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
+pub(crate) const IRQ: Int = Int::new(Param {
+    name: "irq_us",
+    doc: "CPU time that the interrupt's handler takes, at any speed",
+    unit: "µs",
+    range: Range::Int(0, LONGEST_US),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(0)),
+});
 
 /// A device that interrupts every CPU.
 pub(crate) struct Device;
@@ -36,34 +50,21 @@ impl Source for Device {
         ))
     }
 
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param {
-                name: IRQ_PERIOD,
-                doc: "every CPU has a device's interrupt so often (of one policy: irq_period_us.policyN)",
-                unit: "µs",
-                range: Range::Int(1, LONGEST_US),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-            Param {
-                name: IRQ,
-                doc: "CPU time that the interrupt's handler takes, at any speed",
-                unit: "µs",
-                range: Range::Int(0, LONGEST_US),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::Int(0)),
-            },
-        ]
+    fn heading(&self) -> &'static str {
+        "Interrupts"
     }
 
-    fn per_policy(&self) -> &'static [&'static str] {
-        &[IRQ_PERIOD, IRQ]
+    fn params(&self) -> &'static [Param] {
+        &[IRQ_PERIOD.0, IRQ.0]
+    }
+
+    fn per_policy(&self) -> &'static [Param] {
+        &[IRQ_PERIOD.0, IRQ.0]
     }
 
     /// Errors: handlers as long as their period, or without one.
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
-        match (own.int(IRQ), own.int(IRQ_PERIOD)) {
+        match (own.int(&IRQ), own.int(&IRQ_PERIOD)) {
             (Some(irq), None) if irq > 0 => {
                 Err(InputError::new(format!("setting {IRQ}={irq}"), "how often is not said")
                     .hint(format!("add {IRQ_PERIOD}=1000")))
@@ -80,8 +81,8 @@ impl Source for Device {
     }
 
     fn on_cpu(&self, own: OfPolicy, _: &Caps, p: &mut CpuPressure) -> bool {
-        let us = |name| own.int(name).map_or(Span(0), Span::from_us);
-        (p.period, p.handler) = (us(IRQ_PERIOD), us(IRQ));
+        let us = |of: &Int| own.int(of).map_or(Span(0), Span::from_us);
+        (p.period, p.handler) = (us(&IRQ_PERIOD), us(&IRQ));
         p.period > Span(0) && p.handler > Span(0)
     }
 

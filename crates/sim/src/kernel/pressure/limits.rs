@@ -7,12 +7,33 @@
 use crate::kernel::pressure::{MOST_KHZ, OfPolicy, Source};
 use crate::state::pressure::{Caps, Input};
 use risetime_kernel::units::KHz;
-use risetime_model::settings::{Default, Home, Param, Range};
+use risetime_model::settings::{Default, Home, Int, Param, Range, keys};
 use risetime_model::{InputError, Platform};
 
-const MAX_FREQ: &str = "scaling_max_freq";
-const MIN_FREQ: &str = "scaling_min_freq";
-pub(crate) const BOOST: &str = "cpufreq_boost";
+pub(crate) const MAX_FREQ: Int = Int::new(Param {
+    name: keys::SCALING_MAX_FREQ.name(),
+    doc: "no governor gets more than the highest OPP up to here (of one policy: scaling_max_freq.policyN)",
+    unit: "kHz",
+    range: Range::Int(0, MOST_KHZ),
+    default: Default::Unset,
+    home: Home::Policy("scaling_max_freq"),
+});
+pub(crate) const MIN_FREQ: Int = Int::new(Param {
+    name: keys::SCALING_MIN_FREQ.name(),
+    doc: "no governor gets less than the lowest OPP from here on (of one policy: scaling_min_freq.policyN)",
+    unit: "kHz",
+    range: Range::Int(0, MOST_KHZ),
+    default: Default::Unset,
+    home: Home::Policy("scaling_min_freq"),
+});
+pub(crate) const BOOST: Int = Int::new(Param {
+    name: "cpufreq_boost",
+    doc: "whether boost OPPs may be used (unset: no)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::CpuSysfs("cpufreq/boost"),
+});
 
 /// Limits of user space.
 pub(crate) struct Limits;
@@ -22,47 +43,26 @@ impl Source for Limits {
         Some(("limits", "scaling_min_freq, scaling_max_freq; boost OPPs (cpufreq_boost)"))
     }
 
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param {
-                name: MAX_FREQ,
-                doc: "no governor gets more than the highest OPP up to here (of one policy: scaling_max_freq.policyN)",
-                unit: "kHz",
-                range: Range::Int(0, MOST_KHZ),
-                default: Default::Unset,
-                home: Home::Policy(MAX_FREQ),
-            },
-            Param {
-                name: MIN_FREQ,
-                doc: "no governor gets less than the lowest OPP from here on (of one policy: scaling_min_freq.policyN)",
-                unit: "kHz",
-                range: Range::Int(0, MOST_KHZ),
-                default: Default::Unset,
-                home: Home::Policy(MIN_FREQ),
-            },
-            Param {
-                name: BOOST,
-                doc: "whether boost OPPs may be used (unset: no)",
-                unit: "",
-                range: Range::Int(0, 1),
-                default: Default::Unset,
-                home: Home::CpuSysfs("cpufreq/boost"),
-            },
-        ]
+    fn heading(&self) -> &'static str {
+        "Limits on the frequency"
     }
 
-    fn per_policy(&self) -> &'static [&'static str] {
-        &[MAX_FREQ, MIN_FREQ]
+    fn params(&self) -> &'static [Param] {
+        &[MAX_FREQ.0, MIN_FREQ.0, BOOST.0]
+    }
+
+    fn per_policy(&self) -> &'static [Param] {
+        &[MAX_FREQ.0, MIN_FREQ.0]
     }
 
     /// Errors: a minimum above the maximum; boost where there is none.
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
         let boosts = |p: &Platform| p.domains.iter().any(|d| d.opps.iter().any(|o| o.turbo));
-        if let Some(value) = own.of_all(BOOST).filter(|_| !boosts(own.platform)) {
+        if let Some(value) = own.of_all(&BOOST).filter(|_| !boosts(own.platform)) {
             let what = format!("has no effect: {} has no boost OPPs", own.platform.name);
             return Err(InputError::new(format!("setting {BOOST}={value}"), what));
         }
-        match (own.int(MIN_FREQ), own.int(MAX_FREQ)) {
+        match (own.int(&MIN_FREQ), own.int(&MAX_FREQ)) {
             (Some(min), Some(max)) if min > max => {
                 let cpu = own.policy();
                 let what = format!("{MIN_FREQ} of policy{cpu} is {min}, above {MAX_FREQ}, {max}");
@@ -73,9 +73,9 @@ impl Source for Limits {
     }
 
     fn plan_caps(&self, own: OfPolicy, caps: &mut Caps) {
-        let of = |name| own.int(name).map(KHz);
-        caps.min = of(MIN_FREQ).unwrap_or(KHz(0));
-        if let Some(max) = of(MAX_FREQ) {
+        let of = |of: &Int| own.int(of).map(KHz);
+        caps.min = of(&MIN_FREQ).unwrap_or(KHz(0));
+        if let Some(max) = of(&MAX_FREQ) {
             caps.of_mut(Input::User).khz = max;
         }
     }

@@ -19,10 +19,10 @@
 //! Source: kernel/sched/core.c:sched_tick; pelt.c:update_other_load_avgs; fair.c:get_actual_cpu_capacity,
 //! update_cpu_capacity.
 
-mod caps;
-mod emergency;
-mod irq;
-mod limits;
+pub(crate) mod caps;
+pub(crate) mod emergency;
+pub(crate) mod irq;
+pub(crate) mod limits;
 pub(crate) mod thermal;
 
 use crate::kernel::Kernel;
@@ -39,8 +39,8 @@ use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Group, Param, Settings};
-use risetime_model::{Experiment, InputError, Platform};
+use risetime_model::settings::{Group, Int, Param, Settings};
+use risetime_model::{Experiment, InputError, Platform, Policy as ModelPolicy};
 use risetime_trace::{Event, PressureClass};
 
 /// The longest period, and the longest time to a cap.
@@ -66,10 +66,12 @@ pub(crate) trait Source: Sync {
     fn title(&self) -> Option<(&'static str, &'static str)> {
         None
     }
+    /// The heading of its settings, for a reader of the list.
+    fn heading(&self) -> &'static str;
     /// Lists the source's settings.
     fn params(&self) -> &'static [Param];
     /// Lists the settings that a policy may have of its own, as `NAME.policyN`.
-    fn per_policy(&self) -> &'static [&'static str];
+    fn per_policy(&self) -> &'static [Param];
     /// Checks what single settings cannot say: that some contradict each other.
     fn check(&self, _: OfPolicy) -> Result<(), InputError> {
         Ok(())
@@ -121,13 +123,12 @@ impl OfPolicy<'_> {
         self.domain.cpus[0].0
     }
     /// Reads a setting: the policy's own value, else that of all.
-    fn int(&self, name: &str) -> Option<u64> {
-        let own = self.settings.int(&format!("{name}.policy{}", self.policy()));
-        own.or(self.settings.int(name)).map(|v| v.max(0) as u64)
+    fn int(&self, of: &Int) -> Option<u64> {
+        self.settings.of_policy(of, self.domain.cpus[0]).map(|v| v.max(0) as u64)
     }
     /// The value of all policies.
-    fn of_all(&self, name: &str) -> Option<u64> {
-        self.settings.int(name).map(|v| v.max(0) as u64)
+    fn of_all(&self, of: &Int) -> Option<u64> {
+        self.settings.get(of).map(|v| v.max(0) as u64)
     }
 }
 
@@ -146,20 +147,17 @@ fn policies<'a>(
     platform.domains.iter().enumerate().map(own)
 }
 
-/// The settings of all sources.
+/// The settings of all sources; the last group has none, and the check of all.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
-    SOURCES.iter().map(|s| Group { owner: None, params: s.params() })
-}
-
-/// Iterates over the settings that a policy may have of its own.
-pub(crate) fn per_policy() -> impl Iterator<Item = &'static str> {
-    SOURCES.iter().flat_map(|s| s.per_policy().iter().copied())
+    let of = |s: &&dyn Source| Group::of(s.params()).titled(s.heading()).per_policy(s.per_policy());
+    SOURCES.iter().map(of).chain([Group::of(&[]).checked(check)])
 }
 
 /// Errors: settings of one source that contradict each other.
-pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), InputError> {
+fn check(platform: &Platform, policy: &ModelPolicy, settings: &Settings) -> Result<(), InputError> {
     policies(platform, settings, Instant(0))
         .try_for_each(|own| SOURCES.iter().try_for_each(|s| s.check(own)))
+        .map_err(|e| policy.at_setting(e))
 }
 
 /// The time at which the workload of `e` starts.
@@ -187,7 +185,7 @@ pub(crate) fn changes_later(d: &FreqDomain) -> bool {
 
 /// Whether boost OPPs are there (`/sys/devices/system/cpu/cpufreq/boost`).
 pub(crate) fn has_boost(settings: &Settings) -> bool {
-    settings.int(limits::BOOST) == Some(1)
+    settings.get(&limits::BOOST) == Some(1)
 }
 
 /// The pressure state of a CPU of domain `index`; `None`: no source keeps anything there.

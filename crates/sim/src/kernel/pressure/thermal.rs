@@ -2,11 +2,25 @@
 
 use crate::kernel::pressure::{OfPolicy, Source};
 use crate::state::pressure::{Caps, CpuPressure, Input, Interface};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range, Settings, keys};
 use risetime_model::{InputError, Platform};
 
-const THERMAL: &str = "thermal";
-pub(crate) const START_TEMP: &str = "start_temp";
+pub(crate) const THERMAL: Int = Int::new(Param {
+    name: keys::THERMAL.name(),
+    doc: "whether the platform's thermal zones heat up and cap frequencies (unset: where it has any)",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(0)),
+});
+pub(crate) const START_TEMP: Int = Int::new(Param {
+    name: "start_temp",
+    doc: "temperature of every thermal zone at the start (unset: that of its surroundings)",
+    unit: "m°C",
+    range: Range::Int(0, 300_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::None),
+});
 
 /// Thermal zones of a platform.
 pub(crate) struct Zones;
@@ -19,48 +33,35 @@ impl Source for Zones {
         ))
     }
 
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param {
-                name: THERMAL,
-                doc: "whether the platform's thermal zones heat up and cap frequencies (unset: where it has any)",
-                unit: "",
-                range: Range::Int(0, 1),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::Int(0)),
-            },
-            Param {
-                name: START_TEMP,
-                doc: "temperature of every thermal zone at the start (unset: that of its surroundings)",
-                unit: "m°C",
-                range: Range::Int(0, 300_000),
-                default: Default::Unset,
-                home: Home::Simulator(Neutral::None),
-            },
-        ]
+    fn heading(&self) -> &'static str {
+        "Heat"
     }
 
-    fn per_policy(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [Param] {
+        &[THERMAL.0, START_TEMP.0]
+    }
+
+    fn per_policy(&self) -> &'static [Param] {
         &[]
     }
 
     /// Errors: heat where there are no zones.
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
         let zones = !own.platform.thermal.is_empty();
-        let asked = own.settings.int(THERMAL) == Some(1);
-        let off = own.settings.int(THERMAL) == Some(0) || !zones;
-        let refused = |name: &str, what: String| {
-            let value = own.settings.int(name).unwrap_or(0);
+        let asked = own.settings.get(&THERMAL) == Some(1);
+        let off = own.settings.get(&THERMAL) == Some(0) || !zones;
+        let refused = |name: &Int, what: String| {
+            let value = own.settings.get(name).unwrap_or(0);
             Err(InputError::new(format!("setting {name}={value}"), what))
         };
         if asked && !zones {
             let what = format!("{} has no thermal zones", own.platform.name);
-            return refused(THERMAL, what)
+            return refused(&THERMAL, what)
                 .map_err(|e: InputError| e.hint("docs/thermal.md shows how a platform gets some"));
         }
-        if off && own.settings.int(START_TEMP).is_some() {
+        if off && own.settings.get(&START_TEMP).is_some() {
             return refused(
-                START_TEMP,
+                &START_TEMP,
                 "has no effect: there are no thermal zones in force".into(),
             );
         }
@@ -78,5 +79,5 @@ impl Source for Zones {
 
 /// Whether thermal zones are in force.
 pub(crate) fn is_on(platform: &Platform, settings: &Settings) -> bool {
-    !platform.thermal.is_empty() && settings.int(THERMAL) != Some(0)
+    !platform.thermal.is_empty() && settings.get(&THERMAL) != Some(0)
 }

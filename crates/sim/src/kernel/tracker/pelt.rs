@@ -5,10 +5,11 @@
 //! `state/machine.rs`. Arithmetic: [`risetime_kernel::pelt`]. Source: kernel/sched/pelt.c.
 
 use super::Descriptor;
+use risetime_model::settings::Group;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "pelt",
     doc: "geometric averages of running time with util_est (per-entity load tracking)",
-    params: &[],
+    settings: Group::of(&[]),
     make: |_, _| None,
 };

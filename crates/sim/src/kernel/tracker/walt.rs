@@ -24,70 +24,65 @@ use super::{Descriptor, Heard, Tracker};
 use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId, Util};
 use risetime_kernel::walt::{Ravg, TaskEvent, Update, Walt, WaltRq, WindowStats};
 use risetime_model::Platform;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Group, Home, Int, Name, Neutral, Param, Range, Settings};
 
-const WINDOW: &str = "walt_ravg_window";
-const STATS: &str = "sched_window_stats_policy";
-const WAIT: &str = "sched_account_wait_time";
-const FREQ_WAIT: &str = "sched_freq_account_wait_time";
-const INIT: &str = "sched_walt_init_task_load_pct";
-const CPU_UTIL: &str = "walt_cpu_util";
+/// Length of a window, in ns.
+pub const WINDOW: Int = Int::new(Param {
+    name: "walt_ravg_window",
+    doc: "the length of a window",
+    unit: "ns",
+    range: Range::Int(10_000_000, 1_000_000_000),
+    default: Default::Int(20_000_000),
+    home: Home::Patched(Some("walt_ravg_window="), Neutral::None),
+});
+/// Demand of a task by its last windows.
+pub const STATS: Name = Name::new(Param {
+    name: "sched_window_stats_policy",
+    doc: "demand of a task by its last five windows: the last, the most, their mean, or the larger of last and mean",
+    unit: "",
+    range: Range::OneOf(&["recent", "max", "max_recent_avg", "avg"]),
+    default: Default::Name("max_recent_avg"),
+    home: Home::Patched(Some("kernel.sched_window_stats_policy"), Neutral::None),
+});
+const WAIT: Int = Int::new(Param {
+    name: "sched_account_wait_time",
+    doc: "the demand of a task counts the time that it waits for its CPU",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Int(1),
+    home: Home::Patched(Some("kernel.sched_account_wait_time"), Neutral::None),
+});
+const FREQ_WAIT: Int = Int::new(Param {
+    name: "sched_freq_account_wait_time",
+    doc: "the CPU's busy time counts the time that tasks wait, too, once for each of them",
+    unit: "",
+    range: Range::Int(0, 1),
+    default: Default::Int(0),
+    home: Home::Patched(Some("kernel.sched_freq_account_wait_time"), Neutral::None),
+});
+const INIT: Int = Int::new(Param {
+    name: "sched_walt_init_task_load_pct",
+    doc: "the demand of a new task",
+    unit: "%",
+    range: Range::Int(0, 100),
+    default: Default::Int(15),
+    home: Home::Patched(Some("kernel.sched_walt_init_task_load_pct"), Neutral::None),
+});
+const CPU_UTIL: Name = Name::new(Param {
+    name: "walt_cpu_util",
+    doc: "util of a CPU for placement and misfit: the demand of its queued tasks, or (as in the first Android kernels with WALT) its last window, as the frequency does",
+    unit: "",
+    range: Range::OneOf(&[CUMULATIVE, PREV_SUM]),
+    default: Default::Name(CUMULATIVE),
+    home: Home::Patched(None, Neutral::None),
+});
 const CUMULATIVE: &str = "cumulative_runnable_avg";
 const PREV_SUM: &str = "prev_runnable_sum";
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "walt",
     doc: "busy time in windows, and what each task needed in its last five (Android 4.4 to 4.14)",
-    params: &[
-        Param {
-            name: WINDOW,
-            doc: "the length of a window",
-            unit: "ns",
-            range: Range::Int(10_000_000, 1_000_000_000),
-            default: Default::Int(20_000_000),
-            home: Home::Patched(Some("walt_ravg_window="), Neutral::None),
-        },
-        Param {
-            name: STATS,
-            doc: "demand of a task by its last five windows: the last, the most, their mean, or the larger of last and mean",
-            unit: "",
-            range: Range::OneOf(&["recent", "max", "max_recent_avg", "avg"]),
-            default: Default::Name("max_recent_avg"),
-            home: Home::Patched(Some("kernel.sched_window_stats_policy"), Neutral::None),
-        },
-        Param {
-            name: WAIT,
-            doc: "the demand of a task counts the time that it waits for its CPU",
-            unit: "",
-            range: Range::Int(0, 1),
-            default: Default::Int(1),
-            home: Home::Patched(Some("kernel.sched_account_wait_time"), Neutral::None),
-        },
-        Param {
-            name: FREQ_WAIT,
-            doc: "the CPU's busy time counts the time that tasks wait, too, once for each of them",
-            unit: "",
-            range: Range::Int(0, 1),
-            default: Default::Int(0),
-            home: Home::Patched(Some("kernel.sched_freq_account_wait_time"), Neutral::None),
-        },
-        Param {
-            name: INIT,
-            doc: "the demand of a new task",
-            unit: "%",
-            range: Range::Int(0, 100),
-            default: Default::Int(15),
-            home: Home::Patched(Some("kernel.sched_walt_init_task_load_pct"), Neutral::None),
-        },
-        Param {
-            name: CPU_UTIL,
-            doc: "util of a CPU for placement and misfit: the demand of its queued tasks, or (as in the first Android kernels with WALT) its last window, as the frequency does",
-            unit: "",
-            range: Range::OneOf(&[CUMULATIVE, PREV_SUM]),
-            default: Default::Name(CUMULATIVE),
-            home: Home::Patched(None, Neutral::None),
-        },
-    ],
+    settings: Group::of(&[WINDOW.0, STATS.0, WAIT.0, FREQ_WAIT.0, INIT.0, CPU_UTIL.0]),
     make: |platform, settings| Some(Box::new(Tracked::new(platform, settings))),
 };
 
@@ -127,18 +122,18 @@ struct Tracked {
 
 impl Tracked {
     fn new(platform: &Platform, settings: &Settings) -> Tracked {
-        let int = |name: &str| settings.int(name).unwrap_or(0).max(0) as u64;
+        let int = |of: &Int| settings.get(of).unwrap_or(0).max(0) as u64;
         let walt = Walt {
-            window: int(WINDOW).max(1),
-            stats: match settings.name(STATS) {
+            window: int(&WINDOW).max(1),
+            stats: match settings.get(&STATS) {
                 Some("recent") => WindowStats::Recent,
                 Some("max") => WindowStats::Max,
                 Some("avg") => WindowStats::Avg,
                 _ => WindowStats::MaxRecentAvg,
             },
-            account_wait_time: int(WAIT) != 0,
-            freq_account_wait_time: int(FREQ_WAIT) != 0,
-            init_task_load_pct: int(INIT),
+            account_wait_time: int(&WAIT) != 0,
+            freq_account_wait_time: int(&FREQ_WAIT) != 0,
+            init_task_load_pct: int(&INIT),
         };
         let started = Ravg { mark_start: Some(Instant(0)), ..Ravg::default() };
         let cpu = |_| Cpu {
@@ -151,7 +146,7 @@ impl Tracked {
         };
         Tracked {
             walt,
-            by_prev_sum: settings.name(CPU_UTIL) == Some(PREV_SUM),
+            by_prev_sum: settings.get(&CPU_UTIL) == Some(PREV_SUM),
             now: Instant(0),
             cpus: platform.cpus().map(cpu).collect(),
             tasks: Vec::new(),

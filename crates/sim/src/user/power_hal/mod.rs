@@ -23,12 +23,13 @@ mod none;
 mod pixel;
 
 use crate::kernel::syscalls::Current;
+use crate::state;
 use crate::time::work;
 use crate::user::User;
 use risetime_kernel::adpf::{Hint, Reporter};
 use risetime_kernel::units::{Instant, Span, TaskId, Util};
 use risetime_model::Workload;
-use risetime_model::settings::{Default, Group, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Group, Home, Int, Name, Neutral, Param, Range, Settings};
 use risetime_model::workload::JobMark;
 use risetime_trace::jobs::{Chains, Fate};
 
@@ -39,7 +40,7 @@ pub struct Descriptor {
     /// One sentence.
     pub doc: &'static str,
     /// Constants of the power HAL.
-    pub params: &'static [Param],
+    pub settings: Group,
     /// A new instance; `None`: there is none.
     pub make: fn(&Settings) -> Option<Box<dyn PowerHal>>,
 }
@@ -77,27 +78,26 @@ pub const NAMES: &[&str] = &{
     names
 };
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: POWER_HAL,
-        doc: "power HAL that hears of the workload's hint sessions (ADPF), and speeds up their threads (unset: none)",
-        unit: "",
-        range: Range::OneOf(NAMES),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name("none")),
-    },
-    Param {
-        name: WORK,
-        doc: "CPU time (at capacity 1024, top frequency) that the power HAL takes for a report or a hint (unset: 50000, an estimate)",
-        unit: "ns",
-        range: Range::Int(0, 10_000_000),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Any),
-    },
-];
+pub(crate) const POWER_HAL: Name = Name::new(Param {
+    name: state::class::POWER_HAL.name(),
+    doc: "power HAL that hears of the workload's hint sessions (ADPF), and speeds up their threads (unset: none)",
+    unit: "",
+    range: Range::OneOf(NAMES),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Name("none")),
+});
 
-pub(crate) use crate::state::class::POWER_HAL;
-const WORK: &str = "adpf_work_ns";
+pub(crate) const GROUP: Group =
+    Group::of(&[POWER_HAL.0, WORK.0]).titled("Hint sessions, which user space makes");
+
+const WORK: Int = Int::new(Param {
+    name: "adpf_work_ns",
+    doc: "CPU time (at capacity 1024, top frequency) that the power HAL takes for a report or a hint (unset: 50000, an estimate)",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Any),
+});
 /// An estimate: a one-way binder transaction, the controller, and a system call for each thread.
 const WORK_NS: i64 = 50_000;
 /// HWUI says CPU_LOAD_RESET before a frame that comes so long after the last (`kResetHintTimeout`).
@@ -105,12 +105,12 @@ const RESET_AFTER: Span = Span::from_ms(100);
 
 /// The power HALs' constants, each group available only when its power HAL is in use.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
-    REGISTRY.iter().map(|d| Group { owner: Some((POWER_HAL, d.name)), params: d.params })
+    REGISTRY.iter().map(|d| d.settings.owned_by(&POWER_HAL, d.name))
 }
 
 /// The power HAL that is in use, if there are sessions to tell it of.
 fn of_settings(settings: &Settings, workload: &Workload) -> Option<Box<dyn PowerHal>> {
-    let name = settings.name(POWER_HAL).filter(|_| !workload.sessions.is_empty())?;
+    let name = settings.get(&POWER_HAL).filter(|_| !workload.sessions.is_empty())?;
     (REGISTRY.iter().find(|d| d.name == name)?.make)(settings)
 }
 
@@ -175,7 +175,7 @@ impl Service {
             sessions: workload.sessions.iter().map(session).collect(),
             chains: Chains::new(&workload.jobs),
             slept: vec![0; workload.tasks.len()],
-            work: Span(settings.int(WORK).unwrap_or(WORK_NS).max(0) as u64),
+            work: Span(settings.get(&WORK).unwrap_or(WORK_NS).max(0) as u64),
             hal,
             inbox: Vec::new(),
             taken: None,

@@ -77,7 +77,7 @@ impl<W: io::Write> Writer<W> {
             notes.splice(2..2, workload.iter().cloned());
             notes.extend_from_slice(seed);
         }
-        for (name, value) in &machine.settings.0 {
+        for (name, value) in &machine.settings {
             let value = match value {
                 Value::Int(n) => n.to_string(),
                 Value::Name(s) => s.clone(),

@@ -28,7 +28,7 @@ mod partitioned;
 
 use crate::state::class::{DlFrequency, DlPlacement, DlRules, Fixed, FixedBy};
 use risetime_kernel::features;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Group, Home, Name, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 
 /// All placements, the stock kernel's first.
@@ -48,51 +48,48 @@ const NAMES: &[&str] =
 
 const BL_CBS: &str = "bl-cbs";
 
-const PLACEMENT: &str = "dl_placement";
-const FREQUENCY: &str = "dl_frequency";
-const ORDER: &str = "class_order";
-const AS: &str = "dl_as";
+const PLACEMENT: Name = Name::new(Param {
+    name: "dl_placement",
+    doc: "placement of deadline tasks: gedf = global EDF, the kernel's own; partitioned-ff, partitioned-wf = a CPU for good, first or worst fit; clustered = an island for good, global EDF in it; apedf-ff, apedf-wf = adaptive partitioned EDF; bl-cbs = big.LITTLE CBS, where it costs least power (unset: gedf)",
+    unit: "",
+    range: Range::OneOf(NAMES),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Name("gedf")),
+});
+const FREQUENCY: Name = Name::new(Param {
+    name: "dl_frequency",
+    doc: "bandwidth of deadline tasks that frequencies go by: grub-pa = the bandwidth of those that are active, the kernel's own since 4.16; admitted = of all that belong to the CPU; max = everything while one is active (unset: the kernel's own)",
+    unit: "",
+    range: Range::OneOf(&["grub-pa", "admitted", "max"]),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Name("grub-pa")),
+});
+const ORDER: Name = Name::new(Param {
+    name: "class_order",
+    doc: "class that comes first: dl-rt = SCHED_DEADLINE, the kernel's own; rt-dl = SCHED_FIFO and SCHED_RR (OSPM 2023) (unset: dl-rt)",
+    unit: "",
+    range: Range::OneOf(&["dl-rt", "rt-dl"]),
+    default: Default::Unset,
+    home: Home::Patched(None, Neutral::Name("dl-rt")),
+});
+const AS: Name = Name::new(Param {
+    name: "dl_as",
+    doc: "policy under which the workload's SCHED_DEADLINE tasks run: edf = SCHED_DEADLINE; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one; with dl_placement=partitioned-… each on a CPU for good on which response times are in time (unset: edf)",
+    unit: "",
+    range: Range::OneOf(&["edf", "rm", "dm", "fifo"]),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Name("edf")),
+});
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: PLACEMENT,
-        doc: "placement of deadline tasks: gedf = global EDF, the kernel's own; partitioned-ff, partitioned-wf = a CPU for good, first or worst fit; clustered = an island for good, global EDF in it; apedf-ff, apedf-wf = adaptive partitioned EDF; bl-cbs = big.LITTLE CBS, where it costs least power (unset: gedf)",
-        unit: "",
-        range: Range::OneOf(NAMES),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Name("gedf")),
-    },
-    Param {
-        name: FREQUENCY,
-        doc: "bandwidth of deadline tasks that frequencies go by: grub-pa = the bandwidth of those that are active, the kernel's own since 4.16; admitted = of all that belong to the CPU; max = everything while one is active (unset: the kernel's own)",
-        unit: "",
-        range: Range::OneOf(&["grub-pa", "admitted", "max"]),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Name("grub-pa")),
-    },
-    Param {
-        name: ORDER,
-        doc: "class that comes first: dl-rt = SCHED_DEADLINE, the kernel's own; rt-dl = SCHED_FIFO and SCHED_RR (OSPM 2023) (unset: dl-rt)",
-        unit: "",
-        range: Range::OneOf(&["dl-rt", "rt-dl"]),
-        default: Default::Unset,
-        home: Home::Patched(None, Neutral::Name("dl-rt")),
-    },
-    Param {
-        name: AS,
-        doc: "policy under which the workload's SCHED_DEADLINE tasks run: edf = SCHED_DEADLINE; rm, dm = under SCHED_FIFO, the shorter the period, or the relative deadline, the higher the priority, from 98 down; fifo = all with the same one; with dl_placement=partitioned-… each on a CPU for good on which response times are in time (unset: edf)",
-        unit: "",
-        range: Range::OneOf(&["edf", "rm", "dm", "fifo"]),
-        default: Default::Unset,
-        home: Home::Simulator(Neutral::Name("edf")),
-    },
-];
+pub(crate) const GROUP: Group = Group::of(&[PLACEMENT.0, FREQUENCY.0, ORDER.0, AS.0])
+    .titled("Deadline tasks, as no stock kernel has them")
+    .checked(check);
 
 /// The rules that settings ask for.
 pub(crate) fn of_experiment(e: &Experiment) -> DlRules {
-    let name = e.settings.name(PLACEMENT);
+    let name = e.settings.get(&PLACEMENT);
     let named = PLACEMENTS.into_iter().find(|p| Some(p.about().0) == name);
-    let by = match e.settings.name(AS) {
+    let by = match e.settings.get(&AS) {
         Some("rm") => Some(FixedBy::Period),
         Some("dm") => Some(FixedBy::Deadline),
         Some("fifo") => Some(FixedBy::Nothing),
@@ -100,51 +97,47 @@ pub(crate) fn of_experiment(e: &Experiment) -> DlRules {
     };
     DlRules {
         placement: named.unwrap_or(PLACEMENTS[0]),
-        frequency: match e.settings.name(FREQUENCY) {
+        frequency: match e.settings.get(&FREQUENCY) {
             Some("grub-pa") => Some(DlFrequency::GrubPa),
             Some("admitted") => Some(DlFrequency::Admitted),
             Some("max") => Some(DlFrequency::Max),
             _ => None,
         },
-        rt_first: e.settings.name(ORDER) == Some("rt-dl"),
+        rt_first: e.settings.get(&ORDER) == Some("rt-dl"),
         fixed: by.map(|by| Fixed::of(e, by)),
     }
 }
 
 /// Errors: rules that go by what this kernel, or this platform, does not have.
-pub(crate) fn check(
-    platform: &Platform,
-    policy: &Policy,
-    settings: &Settings,
-) -> Result<(), InputError> {
+fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     let since = features::SUGOV_NEXT_FREQ_SHARED.first;
-    if settings.name(FREQUENCY).is_some() && !policy.kernel.has(features::SUGOV_NEXT_FREQ_SHARED) {
+    if settings.get(&FREQUENCY).is_some() && !policy.kernel.has(features::SUGOV_NEXT_FREQ_SHARED) {
         let what = format!(
             "`{FREQUENCY}` is for kernels whose schedutil knows what deadline tasks are promised, from {since} on, and this is {}",
             policy.kernel
         );
-        return Err(InputError::new(policy.place_of(FREQUENCY), what)
+        return Err(InputError::new(policy.place_of(FREQUENCY.name), what)
             .hint("up to 4.16 it goes to the highest frequency while a deadline task runs"));
     }
     let place =
-        settings.name(PLACEMENT).and_then(|name| PLACEMENTS.iter().find(|p| p.about().0 == name));
+        settings.get(&PLACEMENT).and_then(|name| PLACEMENTS.iter().find(|p| p.about().0 == name));
     let global = place.is_none_or(|p| p.about().0 == PLACEMENTS[0].about().0 || p.fit().is_some());
-    if settings.name(AS).is_some_and(|by| by != "edf") && !global {
+    if settings.get(&AS).is_some_and(|by| by != "edf") && !global {
         let what = format!(
             "`{PLACEMENT}` is {}, which is for deadlines, and `{AS}` gives priorities in place of them",
-            settings.name(PLACEMENT).unwrap_or_default()
+            settings.get(&PLACEMENT).unwrap_or_default()
         );
-        return Err(InputError::new(policy.place_of(PLACEMENT), what)
+        return Err(InputError::new(policy.place_of(PLACEMENT.name), what)
             .hint("fixed priorities are global (gedf) or partitioned-ff, partitioned-wf"));
     }
     let unknown =
         platform.domains.iter().find(|d| !d.energy_model || d.opps.iter().any(|o| o.power.0 == 0));
-    if let (Some(BL_CBS), Some(domain)) = (settings.name(PLACEMENT), unknown) {
+    if let (Some(BL_CBS), Some(domain)) = (settings.get(&PLACEMENT), unknown) {
         let what = format!(
             "`{PLACEMENT}` is {BL_CBS}, which goes by the kernel's energy model, and {} has none of CPU{}",
             platform.name, domain.cpus[0].0
         );
-        return Err(InputError::new(policy.place_of(PLACEMENT), what)
+        return Err(InputError::new(policy.place_of(PLACEMENT.name), what)
             .hint("a platform file gives `dynamic_power_coefficient`, or `power_uw` of each OPP, and no `energy_model = false`"));
     }
     Ok(())
