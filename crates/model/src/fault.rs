@@ -22,8 +22,8 @@ pub struct InputError {
 pub enum Subject {
     /// A task of the workload, by its name.
     Task(String),
-    /// A setting of the policy, by its name.
-    Setting(String),
+    /// Settings of the policy, by their names, that do not go with the platform or with each other.
+    Settings(Vec<String>),
     /// A whole argument of the command line.
     Argument,
 }
@@ -104,10 +104,25 @@ impl InputError {
         InputError { subject, ..InputError::new(format!("task `{comm}`"), what) }
     }
 
+    /// An error about the setting `name`, wherever that is written.
+    pub fn of_setting(
+        name: impl fmt::Display,
+        value: impl fmt::Display,
+        what: impl Into<String>,
+    ) -> InputError {
+        let place = format!("setting {name}={value}");
+        InputError::new(place, what).of_settings(&[&name])
+    }
+
     /// Adds a hint to the error.
     pub fn hint(mut self, hint: impl Into<String>) -> InputError {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Sets the settings that the error is about, wherever they are written.
+    pub fn of_settings(self, names: &[&dyn fmt::Display]) -> InputError {
+        self.about(Subject::Settings(names.iter().map(|name| name.to_string()).collect()))
     }
 
     /// Sets the kind of the fault.

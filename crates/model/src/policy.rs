@@ -5,12 +5,12 @@
 //! linux-6.8+rate_limit_us=70      the same with one setting changed
 //! ```
 
-use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
 use crate::platform::checked_name;
 use crate::settings::{Setting, Value};
 use crate::toml_in::{Doc, Scalar};
+use crate::{InputError, Subject};
 use risetime_kernel::KernelRev;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -156,12 +156,13 @@ impl Policy {
         self.places.get(key).cloned().unwrap_or_else(said)
     }
 
-    /// Moves an error about settings that do not go together to where the policy's file says the first of them.
+    /// Moves an error about a setting to where the policy's file says it; of several, the first that it says.
     pub fn at_setting(&self, e: InputError) -> InputError {
-        let is_of = |key: &str| e.place.contains(key) || e.what.contains(key);
-        let name = |key: &str| key.split(".policy").next().is_some_and(is_of);
-        match self.places.iter().find(|(key, _)| name(key)) {
-            Some((_, place)) => InputError { place: place.clone(), ..e },
+        let Some(Subject::Settings(names)) = &e.subject else { return e };
+        let base = |key: &str| key.split(".policy").next().unwrap_or_default().to_string();
+        let of = |key: &String| names.iter().any(|name| base(name) == base(key));
+        match self.places.iter().find(|(key, _)| of(key)) {
+            Some((_, place)) => InputError { place: place.clone(), subject: None, ..e },
             None => e,
         }
     }

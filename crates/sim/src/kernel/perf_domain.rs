@@ -104,7 +104,7 @@ fn on(settings: &Settings, of: &Int) -> bool {
 /// Refuses what this kernel, or this platform, lacks.
 fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     let refused = |name: &str, value: &str, what: String| {
-        Err(policy.at_setting(InputError::new(format!("setting {name}={value}"), what)))
+        Err(policy.at_setting(InputError::of_setting(name, value, what)))
     };
     let since = match settings.get(&ENERGY_MODEL) {
         Some("cppc") => Some(features::CPPC_EM),

@@ -294,7 +294,7 @@ impl Source for Capped {
         let CapSettings { most: name, from, until, period, on, .. } = &self.settings;
         let err = |name: &Int, what: String| {
             let value = own.of_all(name).unwrap_or(0);
-            Err(InputError::new(format!("setting {name}={value}"), what))
+            Err(InputError::of_setting(name, value, what))
         };
         for time in [from, until, period, on] {
             if own.of_all(time).is_some() && !own.settings.is_set_anywhere(name) {

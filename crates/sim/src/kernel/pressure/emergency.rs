@@ -71,7 +71,7 @@ impl Source for Emergency {
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
         let err = |name: &Int, what: String| {
             let value = own.settings.get(name).unwrap_or(0);
-            Err(InputError::new(format!("setting {name}={value}"), what))
+            Err(InputError::of_setting(name, value, what))
         };
         let Some((above, below)) = heat(own) else {
             return match own.settings.get(&BELOW) {

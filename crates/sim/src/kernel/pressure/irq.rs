@@ -66,7 +66,7 @@ impl Source for Device {
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
         match (own.int(&IRQ), own.int(&IRQ_PERIOD)) {
             (Some(irq), None) if irq > 0 => {
-                Err(InputError::new(format!("setting {IRQ}={irq}"), "how often is not said")
+                Err(InputError::of_setting(IRQ, irq, "how often is not said")
                     .hint(format!("add {IRQ_PERIOD}=1000")))
             }
             (Some(irq), Some(period)) if irq >= period => {
@@ -74,7 +74,7 @@ impl Source for Device {
                     "{IRQ} of policy{} is {irq}, wanted less than {IRQ_PERIOD}, {period}",
                     own.policy()
                 );
-                Err(InputError::new("settings", what))
+                Err(InputError::new("settings", what).of_settings(&[&IRQ, &IRQ_PERIOD]))
             }
             _ => Ok(()),
         }

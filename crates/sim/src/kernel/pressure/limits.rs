@@ -60,13 +60,13 @@ impl Source for Limits {
         let boosts = |p: &Platform| p.domains.iter().any(|d| d.opps.iter().any(|o| o.turbo));
         if let Some(value) = own.of_all(&BOOST).filter(|_| !boosts(own.platform)) {
             let what = format!("has no effect: {} has no boost OPPs", own.platform.name);
-            return Err(InputError::new(format!("setting {BOOST}={value}"), what));
+            return Err(InputError::of_setting(BOOST, value, what));
         }
         match (own.int(&MIN_FREQ), own.int(&MAX_FREQ)) {
             (Some(min), Some(max)) if min > max => {
                 let cpu = own.policy();
                 let what = format!("{MIN_FREQ} of policy{cpu} is {min}, above {MAX_FREQ}, {max}");
-                Err(InputError::new("settings", what))
+                Err(InputError::new("settings", what).of_settings(&[&MIN_FREQ, &MAX_FREQ]))
             }
             _ => Ok(()),
         }

@@ -52,7 +52,7 @@ impl Source for Zones {
         let off = own.settings.get(&THERMAL) == Some(0) || !zones;
         let refused = |name: &Int, what: String| {
             let value = own.settings.get(name).unwrap_or(0);
-            Err(InputError::new(format!("setting {name}={value}"), what))
+            Err(InputError::of_setting(name, value, what))
         };
         if asked && !zones {
             let what = format!("{} has no thermal zones", own.platform.name);
