@@ -371,7 +371,7 @@ features! {
     "Choice of a CPU" {
         RECENT_USED_CPU: since(4, 16), Read,
             "A CPU that a task used lately is a candidate where it wakes.";
-        TTWU_QUEUE_IDLE: since(5, 8), Memory,
+        TTWU_QUEUE_IDLE: since(6, 0), Read,
             "A waker leaves queueing on an idle CPU to that CPU, under the same cache, too.";
         CLUSTER: since(6, 7), C,
             "Wakeups know who shares an L2.";

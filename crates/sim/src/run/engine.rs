@@ -147,9 +147,7 @@ impl Simulation<'_> {
                 }
             }
             Ev::Woken { task, by } => k.wake_up_by(by, task),
-            Ev::TtwuPending { task, cpu, migrated, why } => {
-                k.rq(cpu).sched_ttwu_pending(task, migrated, why);
-            }
+            Ev::TtwuPending { cpu } => k.rq(cpu).wake_list_interrupt(),
             Ev::Create { task } if k.m.creator.is_some() && !k.m.is_fork(task) => {}
             Ev::Create { task } => k.create(task),
             Ev::Tick { cpu, generation } => k.rq(cpu).tick(generation),

@@ -312,7 +312,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             idle_stamp: Instant(0),
             waking: false,
             irq_work_until: Instant(0),
-            ttwu_pending: 0,
+            wake_list: Vec::new(),
             resched_held: false,
             idle_calls: 0,
             tick_stopped: true,

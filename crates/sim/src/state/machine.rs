@@ -29,7 +29,7 @@ use crate::state::idle_time::IdleTime;
 use crate::state::muqss::{Muqss, MuqssRq};
 use crate::state::overcommit::OvercommitRq;
 use crate::state::perf_domain::{PerfDomain, Scale};
-use crate::state::preempt::Preempt;
+use crate::state::preempt::{Preempt, Wakee};
 use crate::state::pressure::{Caps, CpuPressure};
 use crate::state::rt_group::RtGroupRqs;
 use crate::state::series::{CpuSeries, Series};
@@ -247,8 +247,8 @@ pub(crate) struct Cpu {
     pub(crate) waking: bool,
     /// Number of threads of the core that have a task ([`crate::time::cost`]), where that matters.
     pub(crate) core_threads: u8,
-    /// `rq->ttwu_pending`: so many tasks on its wake list.
-    pub(crate) ttwu_pending: u16,
+    /// `rq->wake_list`: tasks that other CPUs have woken, and that this one is yet to queue.
+    pub(crate) wake_list: Vec<Wakee>,
     /// True if the CPU wanted to reschedule before `irq_work_until`.
     pub(crate) resched_held: bool,
     /// The idle tick is off (`TS_FLAG_STOPPED`).
@@ -798,7 +798,7 @@ impl Cpu {
     /// `idle_cpu`: nothing runs, nothing is queued and nothing is about to be.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.curr.is_none() && self.nr_running() == 0 && self.ttwu_pending == 0
+        self.curr.is_none() && self.nr_running() == 0 && self.wake_list.is_empty()
     }
     /// Whether it has one of the workload's tasks to run. One that is just being enqueued
     /// counts (its clamps do already), and so does one that is just being dequeued.

@@ -56,7 +56,7 @@ impl Share {
             capacity: c.cpu_capacity.0,
             running: running as u32,
             fair_queued: c.fair_queued(rev) as u32,
-            idle_cpus: u32::from(c.curr.is_none() && running == 0 && c.ttwu_pending == 0),
+            idle_cpus: u32::from(c.is_idle()),
             crowded: u32::from(running > 1),
         }
     }

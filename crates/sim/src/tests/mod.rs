@@ -42,6 +42,7 @@ mod thermal;
 mod together;
 mod trackers;
 mod turns;
+mod wake_list;
 
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;

@@ -7,7 +7,7 @@ use crate::Simulator;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::{Platform, Workload};
-use risetime_trace::{Backend, Event, Header, Memory, Outcome, RunError, SwitchOut, TraceSink};
+use risetime_trace::{Backend, Event, Header, Outcome, RunError, SwitchOut, TraceSink};
 use std::collections::BTreeMap;
 
 /// Stretches of time on a CPU by task, in µs: `A 0-1000 2000-2500`.
@@ -688,39 +688,4 @@ fn a_forked_task_waits_for_its_cpu_to_look() {
             .expect("it ran")
     };
     assert_eq!(begins(40_000) - begins(0), 40_000);
-}
-
-/// A task that is woken by another CPU is on the wake list of an idle one, which hears of it later
-/// (`ttwu_queue_wakelist`, since 5.8); a busy one has it in its queue at once, and looks later.
-#[test]
-fn another_cpu_hears_later_of_a_task_that_it_is_to_run() {
-    let busy = r#", "busy": {"cpus": [1], "priority": 19, "loop": -1, "run": 1000}"#;
-    let woken = |kernel: &str, others: &str, ns: i64| {
-        let tasks = format!(
-            r#""waker": {{"cpus": [0], "loop": -1, "run": 1000, "resume": "wakee", "runtime": 300, "sleep": 4000}},
-               "wakee": {{"cpus": [1], "policy": "SCHED_FIFO", "priority": 5, "loop": -1, "suspend": "wakee", "run": 400}}{others}"#
-        );
-        let workload =
-            Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "t").expect("tasks");
-        let set = [("remote_resched_delay_ns", Value::Int(ns))];
-        let platform = Platform::load("m1").expect("built in");
-        let e = experiment(platform, workload, kernel, &set, Span::from_ms(14));
-        let mut trace = Memory::new();
-        Simulator.run(&e, &mut trace).expect("runs");
-        let of = |(at, event): &(Instant, Event)| match event {
-            Event::Wakeup { task: TaskId(1), .. } => Some((at.0, false)),
-            Event::Switch { next: Some(TaskId(1)), .. } => Some((at.0, true)),
-            _ => None,
-        };
-        let mut all = trace.events().iter().filter_map(of).skip_while(|(_, runs)| *runs);
-        (all.next().expect("woken").0, all.find(|(_, runs)| *runs).expect("runs").0)
-    };
-    for (kernel, wakelist) in [("linux-4.20", false), ("linux-6.1", true), ("linux-7.3", true)] {
-        let ((at, runs), (late_at, late_runs)) = (woken(kernel, "", 0), woken(kernel, "", 40_000));
-        assert_eq!(late_at - at, if wakelist { 40_000 } else { 0 }, "{kernel}");
-        assert_eq!(late_runs - runs, 40_000, "{kernel}");
-        let ((at, runs), (late_at, late_runs)) =
-            (woken(kernel, busy, 0), woken(kernel, busy, 40_000));
-        assert_eq!((late_at, late_runs - runs), (at, 40_000), "{kernel}, busy");
-    }
 }

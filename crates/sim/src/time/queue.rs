@@ -9,7 +9,6 @@ use crate::state::class::ClassTimer;
 use crate::state::cpuset::MAX_CPUS;
 use crate::state::pressure::IrqStep;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
-use risetime_trace::Why;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -26,8 +25,8 @@ pub(crate) enum Ev {
     TimerAwake { task: TaskId, generation: u32 },
     /// A task that was still on its CPU when another one woke it can be queued.
     Woken { task: TaskId, by: CpuId },
-    /// A CPU hears of a task on its wake list: chosen for this reason, `migrated` from another CPU.
-    TtwuPending { task: TaskId, cpu: CpuId, migrated: bool, why: Why },
+    /// The interrupt of a CPU's wake list, for which an idle one has left its idle state.
+    TtwuPending { cpu: CpuId },
     /// A timer of a scheduling class; `awake`: its CPU has left its idle state for it.
     ClassTimer { timer: ClassTimer, awake: bool },
     /// A governor's timer expires; `awake`: its CPU need not be woken for it (any more).

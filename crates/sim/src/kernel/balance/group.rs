@@ -181,7 +181,7 @@ fn group_stats_one_by_one(
         g.running += running;
         g.fair_queued += c.fair_queued(m.rev);
         g.overutilized |= m.root.energy_aware && m.overutilized_by(c, util);
-        if c.curr.is_none() && running == 0 {
+        if c.is_idle() {
             g.idle_cpus += 1;
             continue;
         }

@@ -380,7 +380,7 @@ impl Kernel<'_> {
         }
         self.rq(cpu).update_misfit_status(None);
         let c = self.m.cpu_mut(cpu);
-        if c.ttwu_pending > 0 {
+        if !c.wake_list.is_empty() {
             // There is somebody already.
             return false;
         }
