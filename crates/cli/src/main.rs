@@ -19,7 +19,6 @@ mod output;
 mod plot;
 mod reproduce;
 mod run;
-mod signals;
 mod spool;
 mod sweep;
 mod this_machine;
@@ -34,7 +33,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     complete::answer();
-    risetime_model::output::listen_with(signals::listen);
+    risetime_model::output::listen_with(risetime_sys::signals::listen);
     // What is wrong with the command line is no verdict, either.
     let mut bisects = std::env::args_os().any(|arg| arg == args::GIT_BISECT);
     if bisects {

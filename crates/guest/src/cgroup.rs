@@ -17,7 +17,7 @@
 
 use risetime_job::TaskGroup;
 use risetime_job::job::{Job, cpus_text, partition_path};
-use risetime_kernel::units::{Span, Util};
+use risetime_sys::cgroup;
 use rustix::mount::{MountFlags, mount};
 use std::ffi::CString;
 use std::fs;
@@ -103,66 +103,24 @@ impl Cgroups {
 ///
 /// Errors: the kernel does not; what it says of that.
 fn isolate(dir: &str, cpus: &[u32]) -> Result<(), String> {
-    write(&format!("{dir}/cpuset.cpus"), &cpus_text(cpus))?;
-    let path = format!("{dir}/cpuset.cpus.partition");
-    write(&path, "root")?;
+    let cpus = cpus_text(cpus);
+    for (file, value) in cgroup::partition(&cpus) {
+        write(&format!("{dir}/{file}"), &value)?;
+    }
     // The file accepts the word, and says when read what came of it.
+    let path = format!("{dir}/{}", cgroup::PARTITION);
     let found = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
     match found.trim() {
-        "root" => Ok(()),
-        found => Err(format!("CPUs {}: {path}: found `{found}`, wanted `root`", cpus_text(cpus))),
+        cgroup::ROOT => Ok(()),
+        found => Err(format!("CPUs {cpus}: {path}: found `{found}`, wanted `root`")),
     }
 }
 
 fn properties(dir: &str, group: &TaskGroup) -> Result<(), String> {
-    let set = |file: &str, value: String| write(&format!("{dir}/{file}"), &value);
-    if group.idle {
-        set("cpu.idle", "1".into())?;
-    } else {
-        set("cpu.weight", group.weight.to_string())?;
-    }
-    let us = |span: Span| span.0 / 1000;
-    if let Some(quota) = group.quota {
-        set("cpu.max", format!("{} {}", us(quota), us(group.period)))?;
-        if us(group.burst) > 0 {
-            set("cpu.max.burst", us(group.burst).to_string())?;
-        }
-    }
-    // The maximum first: neither may pass the other.
-    if group.uclamp_max < Util(1024) {
-        set("cpu.uclamp.max", percent(group.uclamp_max))?;
-    }
-    if group.uclamp_min > Util(0) {
-        set("cpu.uclamp.min", percent(group.uclamp_min))?;
-    }
-    Ok(())
-}
-
-/// A clamp as `cpu.uclamp.*` wants it: in percent with two digits, which the kernel rounds back to
-/// the nearest of 1024.
-fn percent(clamp: Util) -> String {
-    let hundredths = (clamp.0.min(1024) * 10_000 + 512) / 1024;
-    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    let mut files = cgroup::properties(group).into_iter();
+    files.try_for_each(|(file, value)| write(&format!("{dir}/{file}"), &value))
 }
 
 fn write(path: &str, value: &str) -> Result<(), String> {
     fs::write(path, value).map_err(|e| format!("{path}: {value}: {e}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_clamp_survives_the_way_through_percent() {
-        for clamp in 0..=1024 {
-            let text = percent(Util(clamp));
-            let (whole, part) = text.split_once('.').unwrap();
-            let hundredths: u64 =
-                whole.parse::<u64>().unwrap() * 100 + part.parse::<u64>().unwrap();
-            // capacity_from_percent: DIV_ROUND_CLOSEST.
-            assert_eq!((hundredths * 1024 + 5_000) / 10_000, clamp, "{text}");
-        }
-        assert_eq!([0, 512, 1024].map(|clamp| percent(Util(clamp))), ["0.00", "50.00", "100.00"]);
-    }
 }

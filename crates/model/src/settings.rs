@@ -361,6 +361,31 @@ impl Home {
     }
 }
 
+impl Home {
+    /// Patterns of the files that hold the setting for all CPUs and policies of a running system; `*` is the number of
+    /// a CPU or a policy. Of several patterns a system has one. Empty: it is no file.
+    pub fn everywhere(&self) -> Vec<String> {
+        const CPU: &str = "/sys/devices/system/cpu";
+        match self {
+            Home::DebugfsCpu(path) => {
+                vec![format!("/sys/kernel/debug/{}", path.replace("cpuN", "cpu*"))]
+            }
+            Home::Cpu(path) => vec![format!("{CPU}/cpu*/{path}")],
+            Home::Policy(file) => vec![format!("{CPU}/cpufreq/policy*/{file}")],
+            Home::Tunable(path) => {
+                vec![format!("{CPU}/cpufreq/{path}"), format!("{CPU}/cpufreq/policy*/{path}")]
+            }
+            Home::Patched(Some(path), _) if path.starts_with("cpufreq/") => {
+                vec![format!("{CPU}/{}", path.replace("policyN", "policy*"))]
+            }
+            Home::Patched(Some(name), _) if name.contains('.') => {
+                vec![format!("/proc/sys/{}", name.replace('.', "/"))]
+            }
+            _ => self.file(CpuId(0)).into_iter().collect(),
+        }
+    }
+}
+
 impl fmt::Display for Home {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

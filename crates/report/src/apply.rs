@@ -88,29 +88,22 @@ fn of_group(path: &str, key: &str, value: &str) -> String {
 }
 
 fn of_system(name: &str, value: &str, home: Home) -> String {
-    const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
-    match home {
-        Home::Patched(Some(path), _) if path.starts_with("cpufreq/") => {
+    match (home, &home.everywhere()[..]) {
+        (Home::Patched(Some(path), _), _) if path.starts_with("cpufreq/") => {
             format!("echo {value} | tee $(ls /sys/devices/system/cpu/{path} 2>/dev/null)")
         }
-        Home::Sysctl(key) | Home::Patched(Some(key), _) if key.contains('.') => {
+        (Home::Sysctl(key) | Home::Patched(Some(key), _), _) if key.contains('.') => {
             format!("sysctl -w {key}={value}")
         }
-        Home::DebugfsCpu(path) => {
-            format!("echo {value} | tee /sys/kernel/debug/{}", path.replace("cpuN", "cpu*"))
-        }
-        Home::CpuSysfs(path) => format!("echo {value} > /sys/devices/system/cpu/{path}"),
-        Home::Cpu(path) => format!("echo {value} | tee /sys/devices/system/cpu/cpu*/{path}"),
         // Eight digits, as four bytes would be a number as it is in memory; in force until the shell ends.
-        Home::Device(file) => format!("exec 9>/dev/{file}; printf '0x%08x' {value} >&9"),
-        Home::Boot(parameter) => format!("at boot: {parameter}{value}"),
-        Home::Debugfs(path) => format!("echo {value} > /sys/kernel/debug/{path}"),
-        Home::Policy(file) => format!("echo {value} | tee {CPUFREQ}/policy*/{file}"),
+        (Home::Device(file), _) => format!("exec 9>/dev/{file}; printf '0x%08x' {value} >&9"),
+        (Home::Boot(parameter), _) => format!("at boot: {parameter}{value}"),
+        (Home::Feature(_), _) => format!("{name}={value} ({home})"),
+        (_, [file]) if file.contains('*') => format!("echo {value} | tee {file}"),
+        (_, [file]) => format!("echo {value} > {file}"),
         // One file for all policies, or one in the directory of each, as the driver decides.
-        Home::Tunable(path) => {
-            format!(
-                "echo {value} | tee $(ls {CPUFREQ}/{path} {CPUFREQ}/policy*/{path} 2>/dev/null)"
-            )
+        (_, files @ [_, ..]) => {
+            format!("echo {value} | tee $(ls {} 2>/dev/null)", files.join(" "))
         }
         _ => format!("{name}={value} ({home})"),
     }

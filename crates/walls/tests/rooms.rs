@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which rooms a room may use, and whether it may use crates from outside.
 ///
 /// ```text
-/// kernel <- job <- model <- deploy, trace <- ftrace <- { sim, vm, host, analysis } <- report, lab <- cli
+/// kernel <- job <- model <- deploy, sys, trace <- ftrace <- { sim, vm, host, analysis } <- report, lab <- cli
 /// ```
 ///
-/// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job` and, without its
-/// events, `ftrace`.
+/// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job` and, without their
+/// features, `ftrace` and `sys`.
 const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-walls", &[], Outside::No),
     ("risetime-kernel", &[], Outside::No),
@@ -21,15 +21,19 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-trace", &["kernel", "model"], Outside::Yes),
     ("risetime-sim", &["kernel", "model", "trace"], Outside::No),
     ("risetime-ftrace", &["kernel", "job", "trace"], Outside::No),
-    ("risetime-guest", &["kernel", "job", "ftrace"], Outside::Yes),
+    ("risetime-sys", &["kernel", "job", "model"], Outside::Yes),
+    ("risetime-guest", &["kernel", "job", "ftrace", "sys"], Outside::Yes),
     ("risetime-vm", &["kernel", "job", "model", "trace", "ftrace"], Outside::Yes),
-    ("risetime-host", &["kernel", "model", "trace"], Outside::Yes),
+    ("risetime-host", &["kernel", "model", "sys", "trace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),
     ("risetime-lab", &["kernel", "model", "deploy", "trace", "sim", "analysis"], Outside::Yes),
     (
         "risetime",
-        &["kernel", "model", "deploy", "trace", "sim", "vm", "host", "analysis", "report", "lab"],
+        &[
+            "kernel", "model", "deploy", "sys", "trace", "sim", "vm", "host", "analysis", "report",
+            "lab",
+        ],
         Outside::Yes,
     ),
 ];

@@ -6,7 +6,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 /// Listens from now on, by a thread of its own. One that was ignored when the command began (`nohup`) stays so.
-pub(crate) fn listen() {
+pub fn listen() {
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     let wanted = [SIGINT, SIGTERM, SIGHUP];
     let wanted = wanted.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
