@@ -34,7 +34,6 @@ use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
-use risetime_kernel::features;
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
@@ -578,61 +577,10 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ wakeup
 
-    /// `ttwu_queue_wakelist`: an idle CPU, or one of another cache, is told by an interrupt that it has to queue `task`; false:
-    /// the waker queues it itself, as always where the interrupt and the way out of the idle state take no time.
-    ///
-    /// ```text
-    /// waker   chooses the CPU ── IPI ── goes on
-    /// cpu     idle                └── Remote ── exit latency ── queues, wakes ── switches
-    /// ```
-    ///
-    /// So a task that an idle CPU is woken for is not runnable while the CPU leaves its idle state. Since 6.0; before, under
-    /// the same cache, the waker queued it, and it waited in the queue ([`features::TTWU_QUEUE_IDLE`]).
-    /// DEVIATES(ttwu-on-cpu): a task that is woken while it is still leaving its CPU waits until it has left, and then a CPU is
-    /// chosen for it; from 5.8 on a kernel may put it on that CPU's wake list at once (`WF_ON_CPU`), for which it looks at no other CPU.
-    /// Some tasks that are woken in the moment in which they fall asleep move here and stay there.
-    fn ttwu_queue_wakelist(
-        &mut self,
-        task: TaskId,
-        waker: Waker,
-        migrated: bool,
-        why: Why,
-    ) -> bool {
-        let (cpu, m) = (self.cpu, self.m());
-        let c = m.cpu(cpu);
-        let leaves = c.idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
-        let costs = !m.costs.is_free(Kind::Remote);
-        if waker.cpu == cpu || (leaves == Span(0) && !costs) || !self.ttwu_queue_cond(waker.cpu) {
-            return false;
-        }
-        let remote = if costs { self.takes(Kind::Remote, task) } else { Span(0) };
-        let heard = self.m().now + remote;
-        let at = heard + leaves;
-        if at == self.m().now {
-            return false;
-        }
-        self.set_state(task, State::Waking);
-        let c = self.c();
-        c.waking |= c.idle.is_some();
-        c.wake_list.push(Wakee { task, heard, migrated, why });
-        self.push(at, Ev::TtwuPending { cpu });
-        true
-    }
-
-    /// `ttwu_queue_cond`: whether `by` leaves it to this CPU to queue whom it wakes.
-    fn ttwu_queue_cond(&self, by: CpuId) -> bool {
-        let (cpu, m) = (self.cpu, self.m());
-        if !m.root.online.contains(cpu) {
-            return false;
-        }
-        let idle = m.rev.has(features::TTWU_QUEUE_IDLE) && m.cpu(cpu).nr_running() == 0;
-        idle || !m.cpus_share_cache(by, cpu)
-    }
-
-    /// Handles the interrupt for the tasks on the wake list.
+    /// Handles the interrupt for the tasks on the wake list (`flush_smp_call_function_queue`), for which an idle CPU comes out of
+    /// its idle state; nothing if it has seen to them when it came out for something else.
     pub(crate) fn wake_list_interrupt(&mut self) {
         if !self.is_wake_list_due() {
-            // The CPU has seen to them when it came out of its idle state for something else.
             return;
         }
         if self.m().root.online.contains(self.cpu) && self.m().cpu(self.cpu).idle.is_some() {
@@ -642,14 +590,8 @@ impl Rq<'_, '_> {
         self.idle_loop();
     }
 
-    /// Whether an interrupt for a task on the wake list has come.
-    pub(crate) fn is_wake_list_due(&self) -> bool {
-        let now = self.m().now;
-        self.m().cpu(self.cpu).wake_list.iter().any(|wakee| wakee.heard <= now)
-    }
-
     /// `sched_ttwu_pending`: queues the tasks of the wake list of which the CPU has heard.
-    pub(crate) fn sched_ttwu_pending(&mut self) {
+    fn sched_ttwu_pending(&mut self) {
         let (cpu, now) = (self.cpu, self.m().now);
         while let Some(first) = self.c().wake_list.iter().position(|wakee| wakee.heard <= now) {
             let Wakee { task, migrated, why, .. } = self.c().wake_list.remove(first);
@@ -664,7 +606,13 @@ impl Rq<'_, '_> {
     }
 
     /// `ttwu_do_activate`: the task joins this queue, where `waker` puts it; `migrated`: from another CPU.
-    fn ttwu_do_activate(&mut self, task: TaskId, waker: Waker, migrated: bool, why: Why) {
+    pub(crate) fn ttwu_do_activate(
+        &mut self,
+        task: TaskId,
+        waker: Waker,
+        migrated: bool,
+        why: Why,
+    ) {
         let cpu = self.cpu;
         self.update_rq_clock();
         self.set_state(task, State::Runnable);

@@ -109,11 +109,9 @@ impl Rq<'_, '_> {
         let c = self.c();
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
-        let later = c.wake_list.iter().map(|wakee| wakee.heard).filter(|heard| *heard > now);
-        if let Some(at) = later.min() {
-            // No exit latency is paid for that interrupt any more.
-            self.push(at, Ev::TtwuPending { cpu });
-        }
+        // Awake, it takes the interrupts for its wake list when they come, before it looks for what to do.
+        let heard: Vec<Instant> = c.wake_list.iter().map(|wakee| wakee.heard.max(now)).collect();
+        heard.into_iter().for_each(|at| self.push(at, Ev::TtwuPending { cpu }));
         self.run_deferred_timer();
         self.governor_attends(Occasion::IdleEnd);
         let Some(state) = idle.state else { return };
@@ -137,8 +135,9 @@ impl Rq<'_, '_> {
         // wants it.
         if self.m().cpu(cpu).curr.is_none() && self.m().root.online.contains(cpu) {
             self.leave_idle();
-            self.sched_ttwu_pending();
-            self.set_need_resched();
+            if !self.is_wake_list_due() {
+                self.set_need_resched();
+            }
         } else if self.m().cpu(cpu).resched_held {
             self.set_need_resched();
         }
@@ -147,12 +146,13 @@ impl Rq<'_, '_> {
     /// Sends the idle task, done with an interrupt, on to the work that came, or back to idle.
     pub(crate) fn idle_loop(&mut self) {
         let cpu = self.cpu;
-        if self.is_wake_list_due() {
-            self.sched_ttwu_pending();
-        }
         let c = self.m().cpu(cpu);
         let busy = c.curr.is_some() || c.hrtimers.running;
-        if busy || c.idle.is_some() || self.m().need_resched.contains(cpu) {
+        if busy || c.idle.is_some() || self.is_wake_list_due() {
+            return;
+        }
+        let c = self.m().cpu(cpu);
+        if self.m().need_resched.contains(cpu) {
             return;
         }
         if c.nr_running() > 0 {

@@ -57,6 +57,7 @@ pub(crate) mod topology;
 pub mod tracker;
 pub(crate) mod tunables;
 pub(crate) mod util_est;
+mod wake_list;
 
 use crate::kernel::governor::Governor;
 use crate::kernel::placement::Placement;

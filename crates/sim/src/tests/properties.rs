@@ -193,7 +193,9 @@ fn cpu_consistent(
     // Awake, and done with the wakeup only later.
     let held = c.idle.is_none() && c.resched_held;
     let either = c.idle.is_some() == c.curr.is_none();
-    ensure(either || handles_irq || held, "idle with a task, or neither")?;
+    // Awake, with the interrupt of its wake list at this very moment.
+    let hears = c.idle.is_none() && c.wake_list.iter().any(|wakee| wakee.heard <= m.now);
+    ensure(either || handles_irq || held || hears, "idle with a task, or neither")?;
     ensure(
         c.idle.is_none_or(|_| c.nr_running() == 0 || c.waking),
         "idle with work, and nobody wakes it",

@@ -1,4 +1,4 @@
-//! Who queues a task that another CPU wakes: its waker, or the CPU itself when it hears of it.
+//! Wake lists: a task that another CPU wakes is queued by its waker, or by the CPU itself when it hears of it.
 
 use super::experiment;
 use crate::Simulator;
