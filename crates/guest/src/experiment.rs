@@ -24,15 +24,15 @@
 
 use crate::cgroup::Cgroups;
 use crate::hotplug;
-use crate::program::{Program, Step};
 use crate::sync::Objects;
 use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
 use crate::work::{Speeds, Worker, policy_dir};
 use risetime_job::job::{Attr, Job, Task, event_text};
 use risetime_job::mark::JobMark;
+use risetime_job::program::{Counter, Step};
 use risetime_job::{Event, MAX_FORKS, Policy};
-use risetime_kernel::units::{Span, Util};
+use risetime_kernel::units::{Instant, Span, Util};
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Mutex;
@@ -311,30 +311,36 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
     if let Err(e) = ask_for_slack(&shared.job) {
         return fail(shared, task, &format!("timer slack: {e}"));
     }
-    let mut program = Program::new(task);
+    let mut program = Counter::of(task);
     let mut worker = Worker::new(&shared.speeds[number.min(shared.job.tasks.len())]);
     loop {
         let mut failed = None;
         let now = sys::mono();
-        let step = program.next(now, |phase, attr| {
-            mark(shared, &format!("rt phase {number} {phase}"));
-            failed = attrs.apply(attr, shared).err().or(failed.take());
-        });
+        let step = loop {
+            match program.next(task, Instant(now)) {
+                Some(Step::Phase(phase)) => {
+                    mark(shared, &format!("rt phase {number} {phase}"));
+                    failed = attrs.apply(&task.phases[phase].attr, shared).err().or(failed.take());
+                }
+                step => break step,
+            }
+        };
         if let Some(e) = failed {
             return fail(shared, task, &format!("attributes: {e}"));
         }
         note(shared, number, now, program.take_marks());
         match step {
-            Some(Step::Run(_) | Step::RunUntil(_)) if program.busy_for_ever() => {
+            Some(Step::Run(..) | Step::RunUntil(_)) if program.busy_for_ever(task) => {
                 worker.run_for_ever()
             }
-            Some(Step::Run(ns)) => worker.run(ns),
-            Some(Step::RunUntil(at)) => worker.run_until(at),
-            Some(Step::Busy(ns)) => worker.busy(ns),
-            Some(Step::SleepUntil(at)) => sys::sleep_until(at),
-            Some(Step::SharedTimer { timer, period, began }) => {
+            // Work of any kind is the same loop.
+            Some(Step::Run(work, _)) => worker.run(work.0),
+            Some(Step::RunUntil(at)) => worker.run_until(at.0),
+            Some(Step::Busy(span)) => worker.busy(span.0),
+            Some(Step::SleepUntil(at)) => sys::sleep_until(at.0),
+            Some(Step::SharedTimer(timer, period, began)) => {
                 let now = sys::mono();
-                let expiry = shared.objects.timer(timer, period, began, now);
+                let expiry = shared.objects.timer(timer, period, began.0, now);
                 program.timer_used(timer, period, &expiry);
                 note(shared, number, now, program.take_marks());
                 expiry.sleeps.into_iter().for_each(|until| sys::sleep_until(until.0));
@@ -344,7 +350,8 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
                     return fail(shared, task, &what);
                 }
             }
-            Some(Step::Exit) => return,
+            // The loop above takes phases in.
+            Some(Step::Exit | Step::Phase(_)) => return,
             None => return fail(shared, task, "makes no progress"),
         }
     }

@@ -19,7 +19,6 @@ mod experiment;
 mod gate;
 mod hotplug;
 mod machine;
-mod program;
 mod settle;
 mod shell;
 mod sync;

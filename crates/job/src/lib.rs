@@ -7,6 +7,7 @@ pub mod answer;
 pub mod job;
 pub mod mark;
 mod name;
+pub mod program;
 
 pub use name::Name;
 

@@ -53,6 +53,7 @@ pub use change::{Change, KeyOf};
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};
+pub use risetime_job::program::{Counter, Step};
 pub use risetime_job::{Event, Expiry, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer, duty};
 pub use tree::Tree;
 

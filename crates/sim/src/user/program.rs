@@ -1,35 +1,10 @@
-//! A task's program counter: from phases and loops to the next thing it does.
+//! A task's program: the tasks of a workload, and where one of them is in its own (`job`'s program counter, which the
+//! agent on a real kernel has, too).
 
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::workload::{
-    Event, Expiry, JobMark, Marks, Phase, Repeat, TaskSpec, Timer, duty,
-};
+pub(crate) use risetime_model::workload::Step;
+use risetime_model::workload::{Counter, Event, Expiry, JobMark, Phase, TaskSpec, Timer};
 use std::sync::Arc;
-
-/// Next step of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// The task enters the phase of this index.
-    Phase(usize),
-    /// Work worth this time at capacity 1024 and top frequency; of which kind, 0 the plain one.
-    Run(Span, u16),
-    /// Run until then.
-    RunUntil(Instant),
-    /// Sleep until then.
-    SleepUntil(Instant),
-    /// Have a CPU for this long.
-    Busy(Span),
-    /// Use a shared timer; timers of this task count from the second time.
-    SharedTimer(Timer, Span, Instant),
-    /// Something that concerns other tasks: an event that takes no time of its own.
-    Act(Event),
-    /// The program is over.
-    Exit,
-}
-
-/// Steps at one time, before the program is called stuck. The workload's validation rejects
-/// endless loops without time; tasks that wake each other for ever get here.
-const MAX_IDLE_STEPS: u32 = 1_000_000;
 
 /// Position of a task in its program.
 #[repr(C)]
@@ -39,22 +14,7 @@ pub(crate) struct Program {
     /// The task whose phases it follows: those of many instances are the same, and read from one place
     /// they stay in the cache.
     like: usize,
-    phase: usize,
-    event: usize,
-    task_rounds: u32,
-    phase_rounds: u32,
-    entered: bool,
-    timers: Vec<Option<Instant>>,
-    /// Time at which the last `duty` ended.
-    round: Option<Instant>,
-    /// Time at which the task began to run: where every timer starts.
-    began: Option<Instant>,
-    /// The time of the last step, and how many there were at that time.
-    steps: (Instant, u32),
-    /// Events begun, those that took no time counted: how far it has got, whatever the time is.
-    done: u64,
-    /// Marks of the task's jobs, if it has any.
-    marks: Option<Box<Marks>>,
+    counter: Counter,
 }
 
 impl Program {
@@ -66,27 +26,12 @@ impl Program {
     pub(crate) fn of_instance(spec: Arc<[TaskSpec]>, task: usize, like: usize) -> Program {
         let does = |i: usize| (&spec[i].phases, spec[i].repeat);
         let like = if does(task) == does(like) { like } else { task };
-        Program {
-            marks: Marks::of(&spec[task]).map(Box::new),
-            spec,
-            task,
-            like,
-            phase: 0,
-            event: 0,
-            task_rounds: 0,
-            phase_rounds: 0,
-            entered: false,
-            timers: Vec::new(),
-            round: None,
-            began: None,
-            steps: (Instant(0), 0),
-            done: 0,
-        }
+        Program { counter: Counter::of(&spec[task]), spec, task, like }
     }
 
     /// Timers count from `at`, not from when it first runs.
     pub(crate) fn count_timers_from(&mut self, at: Instant) {
-        self.began = Some(at);
+        self.counter.count_timers_from(at);
     }
 
     pub(crate) fn spec(&self) -> &TaskSpec {
@@ -102,17 +47,15 @@ impl Program {
     }
     /// Takes the oldest mark that has come up about the task's jobs.
     pub(crate) fn next_mark(&mut self) -> Option<JobMark> {
-        self.marks.as_mut()?.next_mark()
+        self.counter.next_mark()
     }
     /// Marks the use of a shared timer.
     pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: Expiry) {
-        if let Some(marks) = &mut self.marks {
-            marks.timer(timer, period, &expiry);
-        }
+        self.counter.timer_used(timer, period, &expiry);
     }
     /// The number of its events that the program has begun.
     pub(crate) fn done(&self) -> u64 {
-        self.done
+        self.counter.done()
     }
     /// The specifications of all tasks, and the number of its own.
     pub(crate) fn spec_arc(&self) -> (Arc<[TaskSpec]>, usize) {
@@ -120,141 +63,24 @@ impl Program {
     }
     /// The events that it may yet come to: of a phase or a list of phases that is gone through again all of them.
     pub(crate) fn ahead(&self) -> impl Iterator<Item = &Event> {
-        let spec = &self.spec[self.like];
-        let now = spec.phases.get(self.phase);
-        let stays = now.is_some_and(|phase| phase.repeat == Repeat::Forever);
-        let again = !stays && more(spec.repeat, self.task_rounds + 1);
-        let phases = spec.phases.iter().enumerate().filter(move |(i, _)| match stays {
-            true => *i == self.phase,
-            false => again || *i >= self.phase,
-        });
-        phases.flat_map(move |(i, phase)| {
-            let whole = again || i != self.phase || more(phase.repeat, self.phase_rounds + 1);
-            phase.events.iter().skip(if whole { 0 } else { self.event })
-        })
+        self.counter.ahead(&self.spec[self.like])
     }
 
     /// The phase that holds the next event; past the end, the number of phases.
     pub(crate) fn upcoming_phase(&self) -> usize {
-        let spec = self.spec();
-        match spec.phases.get(self.phase) {
-            Some(phase)
-                if self.event < phase.events.len() || more(phase.repeat, self.phase_rounds + 1) =>
-            {
-                self.phase
-            }
-            _ if self.phase + 1 >= spec.phases.len() && more(spec.repeat, self.task_rounds + 1) => {
-                0
-            }
-            _ => self.phase + 1,
-        }
+        self.counter.upcoming_phase(self.spec())
     }
 
     /// The next step; events of no time are passed over. `None`: it makes no progress.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Step> {
-        let began = *self.began.get_or_insert(now);
-        self.goes_on(began);
-        if self.steps.0 != now {
-            self.steps = (now, 0);
-        }
-        while self.steps.1 < MAX_IDLE_STEPS {
-            self.steps.1 += 1;
-            let spec = &self.spec[self.like];
-            let Some(phase) = spec.phases.get(self.phase) else {
-                self.task_rounds += 1;
-                if more(spec.repeat, self.task_rounds) {
-                    (self.phase, self.event, self.phase_rounds, self.entered) = (0, 0, 0, false);
-                    continue;
-                }
-                if let Some(marks) = &mut self.marks {
-                    marks.over();
-                }
-                return Some(Step::Exit);
-            };
-            if !self.entered {
-                self.entered = true;
-                return Some(Step::Phase(self.phase));
-            }
-            let Some(&event) = phase.events.get(self.event) else {
-                self.phase_rounds += 1;
-                self.event = 0;
-                if !more(phase.repeat, self.phase_rounds) {
-                    self.phase += 1;
-                    (self.phase_rounds, self.entered) = (0, false);
-                }
-                continue;
-            };
-            self.event += 1;
-            self.done += 1;
-            if let Some(marks) = &mut self.marks
-                && !matches!(event, Event::Timer { .. })
-            {
-                marks.event(&event);
-            }
-            match event {
-                Event::Run(Span(0))
-                | Event::RunOf { work: Span(0), .. }
-                | Event::Runtime(Span(0))
-                | Event::Sleep(Span(0))
-                | Event::Busy(Span(0)) => {}
-                Event::Run(work) => return Some(Step::Run(work, 0)),
-                Event::RunOf { work, kind } => return Some(Step::Run(work, kind as u16 + 1)),
-                Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
-                Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
-                Event::Busy(span) => return Some(Step::Busy(span)),
-                Event::Timer { timer, period } if timer.shared => {
-                    let began = self.began.unwrap_or(now);
-                    return Some(Step::SharedTimer(timer, period, began));
-                }
-                Event::Timer { timer, period } => {
-                    let expiry = self.timer(timer, period, now);
-                    self.timer_used(timer, period, expiry);
-                    match expiry.sleeps {
-                        Some(until) => return Some(Step::SleepUntil(until)),
-                        None => self.goes_on(began),
-                    }
-                }
-                Event::Duty(percent) => {
-                    let until = duty(&mut self.round, percent, began, now);
-                    if until > now {
-                        return Some(Step::SleepUntil(until));
-                    }
-                    self.goes_on(began);
-                }
-                act => return Some(Step::Act(act)),
-            }
-        }
-        None
-    }
-
-    fn goes_on(&mut self, began: Instant) {
-        if let Some(marks) = &mut self.marks {
-            marks.goes_on(began);
-        }
-    }
-
-    fn timer(&mut self, timer: Timer, period: Span, now: Instant) -> Expiry {
-        let index = timer.index as usize;
-        if self.timers.len() <= index {
-            self.timers.resize(index + 1, None);
-        }
-        let began = self.began.unwrap_or(now);
-        timer.expiry(&mut self.timers[index], period, began, now)
-    }
-}
-
-fn more(repeat: Repeat, rounds: u32) -> bool {
-    match repeat {
-        Repeat::Forever => true,
-        Repeat::Times(n) => rounds < n,
+        self.counter.next(&self.spec[self.like], now)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_job::job;
-    use risetime_model::workload::Attr;
+    use risetime_model::workload::{Attr, Repeat};
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
         let spec = TaskSpec { comm: "t".into(), repeat, phases, ..TaskSpec::default() };
@@ -340,62 +166,6 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(like), [0, 0, 2, 3]);
         let mut other = Program::of_instance(Arc::clone(&specs), 2, 0);
         assert_eq!((step(&mut other, 0), &*other.spec().comm), (Step::Run(Span(2), 0), "b"));
-    }
-
-    /// The task of a job of the agent, as this room has it.
-    fn spec(task: &job::Task) -> TaskSpec {
-        let phases = task.phases.iter().map(|p| phase(p.repeat, p.events.clone())).collect();
-        let stage = task.stage;
-        TaskSpec { comm: "t".into(), repeat: task.repeat, phases, stage, ..TaskSpec::default() }
-    }
-
-    /// The agent on the real kernel is held to the same table.
-    #[test]
-    fn programs_do_what_the_table_says() {
-        let table = include_str!("../../../guest/tests/programs.txt");
-        let mut lines = 0;
-        for case in table.split("\ncase ").skip(1) {
-            let (name, rest) = case.split_once('\n').unwrap();
-            let (text, steps) = rest.split_once("does\n").unwrap();
-            let job = job::Job::parse(&format!("risetime-job 1\n{text}end\n")).unwrap();
-            let mut program = Program::new(vec![spec(&job.tasks[0])].into(), 0);
-            for line in steps.lines().take_while(|l| !l.is_empty()) {
-                let now = line.split(' ').next().unwrap();
-                let mut said = now.to_string();
-                let at = Instant(now.parse().unwrap());
-                let mut marks = Vec::new();
-                let step = loop {
-                    let step = program.next(at);
-                    marks.extend(
-                        std::iter::from_fn(|| program.next_mark()).map(|mark| mark.to_string()),
-                    );
-                    match step {
-                        Some(Step::Phase(phase)) => said += &format!(" enter {phase}"),
-                        step => break step,
-                    }
-                };
-                said += &match step {
-                    None => " stuck".into(),
-                    Some(Step::Run(work, _)) => format!(" run {}", work.0),
-                    Some(Step::RunUntil(at)) => format!(" until {}", at.0),
-                    Some(Step::SleepUntil(at)) => format!(" sleep {}", at.0),
-                    Some(Step::Exit) => " exit".into(),
-                    Some(Step::Busy(span)) => format!(" busy {}", span.0),
-                    Some(Step::SharedTimer(timer, period, began)) => {
-                        format!(" shared {} {} from {}", timer.index, period.0, began.0)
-                    }
-                    Some(Step::Act(done)) => format!(" {}", job::event_text(&done)),
-                    Some(Step::Phase(_)) => " ?".into(),
-                };
-                // Marks stand where a case is about them.
-                if line.contains(" | ") {
-                    said += &format!(" | {}", marks.join("; "));
-                }
-                assert_eq!(said, line, "{name}");
-                lines += 1;
-            }
-        }
-        assert!(lines > 25, "{lines}");
     }
 
     #[test]

@@ -450,7 +450,8 @@ impl Inner {
     fn undo_all(&self, which: impl Fn(&Entry) -> bool) -> Result<Vec<Undone>, Fault> {
         let mut held = self.lock()?;
         let undone = self.undo_of(&mut held, which);
-        held.compact()?;
+        // What is too long is shortened another time.
+        let _ = held.compact();
         Ok(undone)
     }
 
@@ -477,7 +478,7 @@ impl Inner {
         };
         let mut undone: Vec<Undone> = over.into_iter().map(told).collect();
         undone.extend(self.undo_of(&mut held, dead));
-        held.compact()?;
+        let _ = held.compact();
         Ok(undone)
     }
 
@@ -570,7 +571,12 @@ impl Inner {
             }
             match wrote {
                 Ok(value) => {
-                    held.append(vec![Record::Did(e.id, value)], !e.target.is_volatile())?;
+                    let synced = !e.target.is_volatile();
+                    if let Err(fault) = held.append(vec![Record::Did(e.id, value)], synced) {
+                        // A change that cannot be recorded must not stay.
+                        let _ = e.target.write(&self.root, &e.old);
+                        return Err(fault);
+                    }
                     made.push(e.id);
                 }
                 Err(error) => {
@@ -710,7 +716,8 @@ impl Inner {
             held.append(records, synced)?;
             return Ok(Some(How::Changed));
         }
-        held.append(vec![Record::Undo(id)], synced)?;
+        // To give a value back is worth more than to record it: a disk may be full.
+        let _ = held.append(vec![Record::Undo(id)], synced);
         self.may_die()?;
         let written = e.target.write(&self.root, &e.old);
         written.map_err(|error| Fault::of(&e.target.to_string(), "", &error))?;

@@ -73,6 +73,8 @@ pub(super) struct Held {
     /// Lines in the file.
     lines: usize,
     next: u64,
+    /// True if the last line may be cut off.
+    torn: bool,
     _lock: File,
 }
 
@@ -119,11 +121,8 @@ impl Store {
         let text = String::from_utf8_lossy(&text);
         let (entries, lines) = entries(&text);
         let next = text.lines().filter_map(parse).filter_map(|r| r.id()).max().unwrap_or(0) + 1;
-        let mut held = Held { dir: self.0.clone(), file, entries, lines, next, _lock: lock };
-        if !text.is_empty() && !text.ends_with('\n') {
-            held.file.write_all(b"\n").map_err(place)?;
-        }
-        Ok(held)
+        let torn = !text.is_empty() && !text.ends_with('\n');
+        Ok(Held { dir: self.0.clone(), file, entries, lines, next, torn, _lock: lock })
     }
 }
 
@@ -269,7 +268,10 @@ impl Held {
     /// Errors: the disk is full, say; then nothing is taken in.
     pub(super) fn append(&mut self, records: Vec<Record>, synced: bool) -> Result<(), Fault> {
         let text: String = records.iter().map(Record::to_line).collect();
+        let text = if self.torn { format!("\n{text}") } else { text };
+        self.torn = true;
         let done = self.file.write_all(text.as_bytes());
+        self.torn = done.is_err();
         let done = done.and_then(|()| if synced { self.file.sync_data() } else { Ok(()) });
         let place = self.dir.join("journal").display().to_string();
         done.map_err(|e| Fault::of(&place, "the journal cannot be written", &e))?;
@@ -313,7 +315,7 @@ impl Held {
                 OpenOptions::new().append(true).open(&path)
             };
             self.file = write().map_err(place)?;
-            self.lines = lines;
+            (self.lines, self.torn) = (lines, false);
         }
         Ok(())
     }

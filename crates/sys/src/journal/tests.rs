@@ -320,6 +320,23 @@ fn a_cgroup_is_made_and_removed_and_comes_back_with_its_files() {
 }
 
 #[test]
+fn a_line_that_was_cut_off_spoils_none_behind_it() {
+    let m = Machine::new("torn");
+    m.make("/sys/a", "1");
+    let (one, _) = m.journal(1);
+    let lower = one.change(&[Change::file("/sys/a", 2)]).unwrap();
+    let file = m.dir.join("journal/journal");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text}0123456789abcdef will 9")).unwrap();
+    std::mem::forget(one.change(&[Change::file("/sys/a", 3)]).unwrap());
+    assert_eq!(one.standing().unwrap().len(), 2);
+    std::mem::forget(lower);
+    m.dies(1);
+    assert_eq!(hows(&m.journal(2).1), [How::Restored, How::Restored]);
+    assert_eq!(m.get("/sys/a"), "1");
+}
+
+#[test]
 fn who_is_ended_does_not_wait_for_ever_for_a_journal_that_somebody_holds() {
     let m = Machine::new("held");
     m.make("/sys/a", "1");
