@@ -10,6 +10,7 @@
 #[path = "../../../tests/draws.rs"]
 mod draws;
 mod kernel;
+mod mech;
 mod run;
 pub mod settings;
 mod state;
@@ -20,8 +21,8 @@ mod user;
 
 pub use kernel::class::about as classes;
 pub use kernel::governor::DomainView;
-pub use kernel::pressure::sources as pressure_sources;
 pub use kernel::{cpuidle, governor, placement, tracker};
+pub use mech::pressure::sources as pressure_sources;
 pub use run::settings::{catalogue, resolve};
 pub use run::{bounds, cause, follow, mutant, replay};
 pub use state::hooks;

@@ -46,7 +46,7 @@ impl Rq<'_, '_> {
     /// entity's turn is over by it, the CPU reschedules.
     pub(crate) fn update_curr(&mut self, g: GroupId) {
         let over = self.queue_mut(g).update_curr();
-        if self.m().cache.is_some() {
+        if self.m().slots.cache.is_some() {
             self.account_mm_sched(g);
         }
         self.charge(g);

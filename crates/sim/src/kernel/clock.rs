@@ -31,7 +31,7 @@ impl Rq<'_, '_> {
 
     #[inline(never)]
     fn advance_rq_clock(&mut self, clock: Instant) {
-        let contribution = self.m().before.contribution;
+        let contribution = self.m().slots.before.contribution;
         let Parts { c, domain, hooks, .. } = self.parts();
         let delta = clock.since(c.clock.clock);
         let (mut capacity, mut scale) = (c.capacity, domain.freq_scale);
@@ -41,7 +41,7 @@ impl Rq<'_, '_> {
         } else if let Some(hooks) = hooks {
             (capacity, scale) = hooks.scale((capacity, scale));
         }
-        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
+        let irq = c.slots.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
         c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
         c.cfs.update_clock(c.clock.clock_task.0);
         if irq > Span(0) {
@@ -66,7 +66,7 @@ impl Rq<'_, '_> {
         let Parts { c, domain, decay, .. } = self.parts();
         let scale = domain.freq_scale;
         let (clock, capacity) = (c.clock.clock, c.capacity);
-        let Some(p) = &mut c.pressure else { return false };
+        let Some(p) = &mut c.slots.pressure else { return false };
         let avg = &mut p.irq_avg;
         let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
         if changed {

@@ -155,7 +155,7 @@ impl Kernel<'_> {
         (t.cpu, t.state) = (cpu, State::Runnable);
         // Before it is placed: where it was made.
         t.recent_used_cpu = parent;
-        if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
+        if t.sched.class() == Class::Fair && !m.slots.series.util_avg_0_on_fork {
             let cfs = &level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }

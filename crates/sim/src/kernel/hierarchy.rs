@@ -110,7 +110,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let m = self.m();
         let above = m.groups.parent(g);
-        let propagates = m.groups.rq(cpu, g).avg.propagate && m.before.propagates;
+        let propagates = m.groups.rq(cpu, g).avg.propagate && m.slots.before.propagates;
         if !propagates || !m.does(Step::Propagate) {
             return false;
         }

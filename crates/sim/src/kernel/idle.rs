@@ -41,8 +41,8 @@ impl Rq<'_, '_> {
         let next = self.next_event();
         let utilized = self.m().cpu(cpu).idle_governor.asks_for_util() && self.m().is_utilized(cpu);
         let Parts { c, domain, .. } = self.parts();
-        if c.pressure.as_ref().is_some_and(|p| p.in_irq()) {
-            // When the handler is done ([`crate::kernel::pressure`]).
+        if c.slots.pressure.as_ref().is_some_and(|p| p.in_irq()) {
+            // When the handler is done ([`crate::mech::pressure`]).
             return;
         }
         let states = &domain.idle;

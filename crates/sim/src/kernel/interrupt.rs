@@ -1,4 +1,4 @@
-//! Timers that expire on a CPU, which an idle CPU wakes for (devices: [`crate::kernel::pressure`]).
+//! Timers that expire on a CPU, which an idle CPU wakes for (devices: [`crate::mech::pressure`]).
 //!
 //! ```text
 //! expires ── idle? ── exit latency ──> awake ── what it is for ── back to work, or to idle (idle_loop)

@@ -19,8 +19,9 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::Occasion;
+use crate::mech::cache::state::SchedCache;
+use crate::mech::series::state::Series;
 use crate::state::bandwidth::{Pool, RqBandwidth};
-use crate::state::cache::SchedCache;
 use crate::state::class::ClassTimer;
 use crate::state::costs::{Amount, Kind, quantile};
 use crate::state::cpuset::CpuSet;
@@ -30,7 +31,6 @@ use crate::state::hooks::Hooks;
 use crate::state::hooks::Waker;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Role, State, Task};
 use crate::state::preempt::Preempt;
-use crate::state::series::Series;
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -112,7 +112,7 @@ impl Rq<'_, '_> {
             c,
             tasks: &mut m.tasks,
             groups: &mut m.groups,
-            series: &m.series,
+            series: &m.slots.series,
             hooks: m.hooks.as_deref(),
             decay: m.decay,
             rev: m.rev,
@@ -259,7 +259,7 @@ impl Rq<'_, '_> {
     /// The cache state of the process that the tasks are of, where that matters.
     #[inline]
     pub(crate) fn cache_mut(&mut self) -> Option<&mut SchedCache> {
-        self.k.m.cache.as_deref_mut()
+        self.k.m.slots.cache.as_deref_mut()
     }
     /// The frequency domain of this CPU.
     pub(crate) fn domain(&mut self) -> &mut FreqDomain {

@@ -321,7 +321,7 @@ impl Mutant {
             Mutant::ShortSliceWaits => {
                 set_features(&mut m.cpus, &mut m.groups, |features| features.preempt_short = false);
             }
-            Mutant::RunnableIgnored => m.series.runnable_boost = false,
+            Mutant::RunnableIgnored => m.slots.series.runnable_boost = false,
             Mutant::LagKept => {
                 set_features(&mut m.cpus, &mut m.groups, |features| features.delay_zero = false);
             }

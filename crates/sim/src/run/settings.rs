@@ -1,7 +1,7 @@
 //! The settings this backend knows: a list of groups, each declared where its mechanism is.
 
 use crate::kernel::balance::NI_RANDOM;
-use crate::kernel::class::{demotion, dl_placement, muqss, rt_group, stop};
+use crate::kernel::class::{demotion, dl_placement, stop};
 use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle::{self, CPUIDLE_GOVERNOR};
@@ -12,10 +12,11 @@ use crate::kernel::tracker::{self, TRACKER};
 use crate::kernel::tunables::{
     self, BASE_SLICE_NS, SCHED_LATENCY_NS, SCHED_MIN_GRANULARITY_NS, SCHED_WAKEUP_GRANULARITY_NS,
 };
-use crate::kernel::{before, cache, hrtimer, preempt, pressure, series, sysctls};
+use crate::kernel::{hrtimer, preempt, sysctls};
+use crate::mech::cache;
 use crate::run::both_ways::SHORT_WAYS;
+use crate::run::mechanisms;
 use crate::state::class::{RT_UCLAMP_MIN, UCLAMP_MAX, UCLAMP_MIN, UCLAMP_TASK};
-use crate::state::{high, overcommit};
 use crate::time::cost;
 use crate::user::power_hal;
 use risetime_model::settings::{
@@ -134,14 +135,11 @@ pub fn catalogue() -> Catalogue {
         cache::GROUP,
         demotion::GROUP,
         dl_placement::GROUP,
-        rt_group::GROUP,
-        high::GROUP,
-        overcommit::GROUP,
-        series::GROUP,
-        before::GROUP,
     ]);
-    groups.extend(pressure::groups());
-    groups.extend([cost::GROUP, stop::GROUP, muqss::GROUP, power_hal::GROUP]);
+    groups.extend(mechanisms::groups(false));
+    groups.extend([cost::GROUP, stop::GROUP]);
+    groups.extend(mechanisms::groups(true));
+    groups.push(power_hal::GROUP);
     groups.extend(power_hal::groups());
     groups.push(
         Group::of(START).titled("The start").per_policy(&[BACKGROUND_UTIL.0]).checked(check_start),

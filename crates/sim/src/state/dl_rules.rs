@@ -13,9 +13,9 @@
 //! and those of groups, count like any other, as they do in the kernel's own admission.
 //! Source of the sums: [`risetime_kernel::deadline`].
 
+use crate::mech::pressure::state::{Input, Interface};
 use crate::state::class::Class;
 use crate::state::machine::{Machine, State};
-use crate::state::pressure::{Input, Interface};
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::demand::edf_demand_holds;
 use risetime_kernel::supply::FpTask;
@@ -56,7 +56,7 @@ impl Machine {
     /// time.
     pub(crate) fn dl_homed(&self, cpu: CpuId, but: TaskId) -> u64 {
         let c = self.cpu(cpu);
-        let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.rt_groups.bw();
+        let servers = c.fair_server.as_ref().map_or(0, |s| s.bw) + c.slots.rt_groups.bw();
         servers + self.homed(cpu, but).map(|dl| dl.bw).sum::<u64>()
     }
     /// Iterates over the reservations of tasks that belong to `cpu`, without that of `but`.
@@ -77,7 +77,7 @@ impl Machine {
     pub(crate) fn dl_demand_holds(&self, cpu: CpuId, but: TaskId, asked: &DlEntity) -> bool {
         let c = self.cpu(cpu);
         let servers =
-            c.fair_server.as_deref().into_iter().chain(c.rt_groups.iter().map(|g| &g.server));
+            c.fair_server.as_deref().into_iter().chain(c.slots.rt_groups.iter().map(|g| &g.server));
         let all: Vec<&DlEntity> = servers.chain(self.homed(cpu, but)).chain([asked]).collect();
         if all.iter().all(|dl| dl.is_implicit()) {
             return true;

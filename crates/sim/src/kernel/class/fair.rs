@@ -15,7 +15,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wak
 use risetime_kernel::units::{GroupId, TaskId};
 
 /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
-pub(super) struct Fair;
+pub(crate) struct Fair;
 
 impl SchedClass for Fair {
     fn about(&self) -> (&'static str, &'static str) {
@@ -129,7 +129,7 @@ impl Rq<'_, '_> {
         preempts
     }
 
-    pub(super) fn pick_task_fair(&mut self) -> Option<TaskId> {
+    pub(crate) fn pick_task_fair(&mut self) -> Option<TaskId> {
         let cpu = self.cpu;
         let picked = self.pick_task_fair_itself();
         match self.m().decided(Point::Pick { cpu }, Answer::Task(picked)) {

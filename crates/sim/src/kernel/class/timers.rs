@@ -91,12 +91,14 @@ impl Machine {
             ClassTimer::ServerInactive(cpu) => {
                 (cpu, self.cpu(cpu).fair_server.as_ref()?.inactive_timer)
             }
-            ClassTimer::GroupServer(cpu, g) => (cpu, self.cpu(cpu).rt_groups.get(g)?.server.timer),
-            ClassTimer::GroupInactive(cpu, g) => {
-                (cpu, self.cpu(cpu).rt_groups.get(g)?.server.inactive_timer)
+            ClassTimer::GroupServer(cpu, g) => {
+                (cpu, self.cpu(cpu).slots.rt_groups.get(g)?.server.timer)
             }
-            ClassTimer::Overcommit(cpu) => (cpu, self.cpu(cpu).overcommit.as_ref()?.expires),
-            ClassTimer::SliceOver(cpu) => (cpu, self.cpu(cpu).muqss.as_ref()?.expires),
+            ClassTimer::GroupInactive(cpu, g) => {
+                (cpu, self.cpu(cpu).slots.rt_groups.get(g)?.server.inactive_timer)
+            }
+            ClassTimer::Overcommit(cpu) => (cpu, self.cpu(cpu).slots.overcommit.as_ref()?.expires),
+            ClassTimer::SliceOver(cpu) => (cpu, self.cpu(cpu).slots.muqss.as_ref()?.expires),
             ClassTimer::RtPeriod => (CpuId(0), self.classes.rt_period),
             // Timers that have events of their own.
             ClassTimer::Demotion(_)

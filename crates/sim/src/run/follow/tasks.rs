@@ -44,7 +44,8 @@ impl Follower<'_, '_> {
                 }
                 (t.cpu, t.state) = (cpu, State::Sleeping);
                 m.tasks.push(t);
-                if let Some(cache) = m.cache.as_mut().filter(|_| self.creator == Some(there)) {
+                if let Some(cache) = m.slots.cache.as_mut().filter(|_| self.creator == Some(there))
+                {
                     cache.main = Some(task);
                 }
                 task

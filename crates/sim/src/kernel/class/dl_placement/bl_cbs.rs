@@ -138,7 +138,7 @@ impl Asked<'_> {
                 let (wanted, _) = m.dvfs_util(cpu, eff.util, None);
                 perf_within(wanted, eff.min, eff.max)
             } else {
-                m.series.room_pre_6_8(busy)
+                m.slots.series.room_pre_6_8(busy)
             };
             most = most.max(perf);
         }

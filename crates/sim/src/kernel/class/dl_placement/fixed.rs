@@ -99,7 +99,7 @@ impl Machine {
     fn ranked(&self, cpu: CpuId, but: TaskId) -> Vec<Ranked> {
         let c = self.cpu(cpu);
         let servers =
-            c.fair_server.as_deref().into_iter().chain(c.rt_groups.iter().map(|g| &g.server));
+            c.fair_server.as_deref().into_iter().chain(c.slots.rt_groups.iter().map(|g| &g.server));
         let servers = servers.filter(|s| s.params.runtime > Span(0) && !self.rules.rt_first);
         let servers = servers.map(|server| {
             let DlParams { runtime, period, .. } = server.params;

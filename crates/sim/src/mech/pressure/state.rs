@@ -1,9 +1,18 @@
 //! State of interrupts and slow hardware on a CPU, and of the caps on a policy's frequency
-//! (`kernel/pressure/`).
+//! ([`super`]).
 
+use crate::mech::slots::Slot;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span, Util};
 use risetime_trace::Limit;
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = ();
+    type OfCpu = Option<Box<CpuPressure>>;
+}
 
 /// The party that caps a policy's frequency, from those that change their mind often to those that
 /// seldom do.

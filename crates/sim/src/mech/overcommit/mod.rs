@@ -18,24 +18,45 @@
 //! What tasks ask for counts as deadline tasks' bandwidth does in what schedutil asks for; what they run, as real-time tasks'.
 //! Leaves out: groups, the lag of a task that exits, CPUs that real-time tasks keep busy (placement does not see them).
 
-use super::sched_class::{Preempts, SchedClass};
-use super::{fair, high, muqss};
+pub(crate) mod state;
+
+use crate::kernel::class::fair;
+use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::mech::high;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::muqss;
+use crate::mech::overcommit::state::OvercommitRq;
 use crate::state::class::{Class, ClassTimer};
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
+use crate::state::machine::UPTIME;
 use crate::state::machine::{Machine, State};
-use crate::state::overcommit::OvercommitRq;
 use risetime_kernel::deadline::{BW_UNIT, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::overcommit::{Ask, Gave, Turn};
+use risetime_kernel::units::Instant;
 use risetime_kernel::units::{CpuId, TaskId};
+use risetime_model::Experiment;
+use risetime_model::settings::Group;
 use risetime_model::workload::Policy;
 use risetime_trace::Why;
 
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![state::GROUP]
+    }
+    fn of_cpu(e: &Experiment, _: &Machine, _: CpuId) -> Option<Box<OvercommitRq>> {
+        OvercommitRq::of(e, Instant(UPTIME.0))
+    }
+    fn bends(m: &Machine) -> bool {
+        m.cpus.iter().any(|c| c.slots.overcommit.is_some())
+    }
+}
+
 /// SCHED_OVERCOMMIT.
-pub(super) struct Overcommit;
+pub(crate) struct Overcommit;
 
 /// Classes that the guarantee for others is about.
 const BELOW: [&dyn SchedClass; 3] = [&high::High, &muqss::Muqss, &fair::Fair];
@@ -51,7 +72,7 @@ impl SchedClass for Overcommit {
         let sched = &mut rq.t(task).sched;
         let Policy::Overcommit { runtime, period } = sched.policy else { return };
         let moved = sched.overcommit.take();
-        if let Some(queue) = rq.c().overcommit.as_deref_mut() {
+        if let Some(queue) = rq.c().slots.overcommit.as_deref_mut() {
             if let Some(moved) = moved {
                 queue.class.join(task, *moved);
             }
@@ -63,7 +84,7 @@ impl SchedClass for Overcommit {
         let stays = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial)
             && rq.m().task(task).state != State::Exited;
         if stays {
-            if let Some(queue) = rq.c().overcommit.as_deref_mut() {
+            if let Some(queue) = rq.c().slots.overcommit.as_deref_mut() {
                 queue.class.sleep(task);
             }
         } else {
@@ -91,7 +112,7 @@ impl SchedClass for Overcommit {
     /// Gives up what `curr` has left of its request.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
         rq.advance_overcommit();
-        if let Some(queue) = rq.c().overcommit.as_deref_mut() {
+        if let Some(queue) = rq.c().slots.overcommit.as_deref_mut() {
             queue.class.give_up(curr);
         }
     }
@@ -124,7 +145,8 @@ impl Machine {
         let c = self.cpu(cpu);
         let Policy::Overcommit { runtime, period } = self.task(task).sched.policy else { return 0 };
         let own = runtime.0 * BW_UNIT / period.0.max(1);
-        let others = c.overcommit.as_deref().map_or(0, |queue| queue.class.asked_without(task));
+        let others =
+            c.slots.overcommit.as_deref().map_or(0, |queue| queue.class.asked_without(task));
         (own + others) * 1024 / c.capacity.0.max(1)
     }
 
@@ -146,7 +168,8 @@ impl Machine {
         match self.class_of(runs) {
             Class::Overcommit => Some(Turn::Task(runs)),
             class if class > Class::Overcommit => {
-                let served = self.cpu(cpu).overcommit.as_ref().is_some_and(|queue| queue.served);
+                let served =
+                    self.cpu(cpu).slots.overcommit.as_ref().is_some_and(|queue| queue.served);
                 served.then_some(Turn::Below)
             }
             _ => None,
@@ -156,28 +179,28 @@ impl Machine {
     /// The side whose turn it is; on a tie the one that is running.
     fn overcommit_turn(&self, cpu: CpuId) -> Option<Turn> {
         let c = self.cpu(cpu);
-        c.overcommit.as_deref()?.class.turn(self.turn_of(cpu, c.curr))
+        c.slots.overcommit.as_deref()?.class.turn(self.turn_of(cpu, c.curr))
     }
 
     /// Whether those below the class want to run.
     fn below_wants(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
         c.fair_waits()
-            || c.high.as_ref().is_some_and(|high| high.nr_queued() > 0)
-            || c.muqss.as_ref().is_some_and(|rq| rq.nr_running() > 0)
+            || c.slots.high.as_ref().is_some_and(|high| high.nr_queued() > 0)
+            || c.slots.muqss.as_ref().is_some_and(|rq| rq.nr_running() > 0)
     }
 }
 
 impl Rq<'_, '_> {
     fn overcommit(&mut self) -> Option<&mut OvercommitRq> {
-        self.c().overcommit.as_deref_mut()
+        self.c().slots.overcommit.as_deref_mut()
     }
 
     /// Tells the class what the CPU has done since the last time.
-    pub(super) fn advance_overcommit(&mut self) {
+    pub(crate) fn advance_overcommit(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
-        let Some(queue) = c.overcommit.as_deref() else { return };
+        let Some(queue) = c.slots.overcommit.as_deref() else { return };
         let (now, task_now) = (c.clock.clock, c.clock.clock_task.0);
         let real = now.0.saturating_sub(queue.settled.0);
         let ran = task_now.saturating_sub(queue.settled_task);
@@ -199,9 +222,9 @@ impl Rq<'_, '_> {
     }
 
     /// Whether it is another's turn, and when it will be.
-    pub(super) fn settle_overcommit(&mut self) {
+    pub(crate) fn settle_overcommit(&mut self) {
         let cpu = self.cpu;
-        if self.m().cpu(cpu).overcommit.is_none() {
+        if self.m().cpu(cpu).slots.overcommit.is_none() {
             return;
         }
         let asked = self.asked_of_overcommit();
@@ -232,7 +255,7 @@ impl Rq<'_, '_> {
     }
 
     fn asked_of_overcommit(&self) -> u64 {
-        self.m().cpu(self.cpu).overcommit.as_ref().map_or(0, |queue| queue.class.asked_now())
+        self.m().cpu(self.cpu).slots.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now())
     }
 
     fn pick_task_overcommit(&mut self) -> Option<TaskId> {
@@ -255,10 +278,10 @@ impl Rq<'_, '_> {
 
     /// Sets the timer to the time at which the turn may change; `runs`: the task that has the CPU
     /// from now on.
-    pub(super) fn arm_overcommit(&mut self, runs: Option<TaskId>) {
+    pub(crate) fn arm_overcommit(&mut self, runs: Option<TaskId>) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
-        let Some(queue) = c.overcommit.as_deref() else { return };
+        let Some(queue) = c.slots.overcommit.as_deref() else { return };
         let stands = runs.is_some_and(|runs| m.class_of(runs) < Class::Overcommit);
         let turn = m.turn_of(cpu, runs);
         let (capacity, freq_scale) = m.scale_of(cpu);
@@ -278,8 +301,8 @@ impl Rq<'_, '_> {
     }
 
     /// Settles the class at each tick, whichever task runs.
-    pub(super) fn tick_overcommit(&mut self) {
-        if self.m().cpu(self.cpu).overcommit.is_some() {
+    pub(crate) fn tick_overcommit(&mut self) {
+        if self.m().cpu(self.cpu).slots.overcommit.is_some() {
             self.settle_overcommit();
             self.push_overcommit();
         }
@@ -305,7 +328,7 @@ impl Rq<'_, '_> {
     /// it is less.
     fn push_overcommit(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
-        let Some(queue) = m.cpu(cpu).overcommit.as_deref() else { return };
+        let Some(queue) = m.cpu(cpu).slots.overcommit.as_deref() else { return };
         let waiting = queue
             .class
             .wanting()

@@ -1,10 +1,19 @@
-//! Switches of the faults of older kernels in load tracking (`kernel/before.rs` has the settings).
+//! Switches of the faults of older kernels in load tracking ([`super`] has the settings).
 
+use crate::mech::slots::Slot;
 use risetime_kernel::rt_avg::RtAvg;
 use risetime_kernel::units::{Instant, Span};
 
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Before;
+    type OfCpu = RtTracking;
+}
+
 /// Switches of former load tracking, as the settings say.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
     /// True before 5.1: contributions are scaled, not time.
     pub(crate) contribution: bool,
@@ -24,6 +33,12 @@ pub(crate) struct RtTracking {
     pub(crate) avg: RtAvg,
     /// Time up to which RT's and deadline's running time is in it.
     pub(crate) since: [Instant; 2],
+}
+
+impl Default for RtTracking {
+    fn default() -> RtTracking {
+        RtTracking::new(Instant(0))
+    }
 }
 
 impl RtTracking {

@@ -1,12 +1,21 @@
 //! Cache-aware scheduling (SCHED_CACHE): what is known of the process, of each CPU and of each last-level cache.
 //!
 //! The tasks of a workload are threads of one process, as rt-app's and the agent's are: one `sched_cache_group`. What
-//! is done with it: `kernel/cache.rs`.
+//! is done with it: [`super`].
 
+use crate::mech::slots::Slot;
 use crate::state::cpuset::CpuSet;
 use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats};
 use risetime_kernel::units::{CpuId, TaskId};
 use std::cell::Cell;
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Option<Box<SchedCache>>;
+    type OfCpu = ();
+}
 
 /// State of cache-aware scheduling, on a machine with several last-level caches whose kernel
 /// gathers tasks by them.

@@ -17,14 +17,18 @@
 //!
 //! Source: drivers/thermal/thermal_core.c:__thermal_zone_device_update, monitor_thermal_zone,
 //! thermal_helpers.c:__thermal_cdev_update, cpufreq_cooling.c:cpufreq_set_cur_state,
-//! What a lowered maximum does: [`crate::kernel::pressure`].
+//! What a lowered maximum does: [`crate::mech::pressure`].
+
+pub(crate) mod state;
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::DomainView;
-use crate::kernel::pressure::thermal::{START_TEMP, is_on};
+use crate::mech::mechanism::Mechanism;
+use crate::mech::pressure::state::Input;
+use crate::mech::pressure::thermal::{START_TEMP, is_on};
+use crate::mech::thermal::state::{Device, Heaters, Own, Thermal, Zone};
 use crate::state::machine::Machine;
-use crate::state::pressure::Input;
-use crate::state::thermal::{Device, Heaters, Thermal, Zone};
+
 use crate::time::queue::Ev;
 use risetime_kernel::thermal::cpufreq_cooling::{
     PerfState, cpu_freq_to_power, get_requested_power, get_state_freq, max_level, power2state,
@@ -40,8 +44,23 @@ use risetime_model::{Experiment, Platform};
 use risetime_trace::{CpuPowers, Event};
 use std::sync::Arc;
 
+impl Mechanism for Own {
+    fn of_machine(e: &Experiment, _: &Machine) -> Option<Box<Thermal>> {
+        of_experiment(e)
+    }
+    /// True where there are zones: the short ways know no limit that changes.
+    fn bends(m: &Machine) -> bool {
+        m.slots.thermal.is_some()
+    }
+    /// Plans the first look at every zone: when it is registered.
+    fn plans(_: &Experiment, m: &Machine) -> Vec<(Instant, Ev)> {
+        let zones = m.slots.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32;
+        (0..zones).map(|zone| (Instant(0), Ev::Thermal { zone })).collect()
+    }
+}
+
 /// The thermal zones as the platform has them, at the start; `None`: off.
-pub(crate) fn of_experiment(e: &Experiment) -> Option<Box<Thermal>> {
+fn of_experiment(e: &Experiment) -> Option<Box<Thermal>> {
     let platform = &e.platform;
     if !is_on(platform, &e.settings) {
         return None;
@@ -272,10 +291,10 @@ impl Kernel<'_> {
     /// `thermal_zone_device_update`.
     pub(crate) fn thermal_zone_device_update(&mut self, index: u32) {
         let (now, rev) = (self.m.now, self.m.rev);
-        let Some(t) = &self.m.thermal else { return };
+        let Some(t) = &self.m.slots.thermal else { return };
         let loads: Vec<Load> =
             t.zones[index as usize].cools.iter().map(|d| load(&self.m, *d)).collect();
-        let Some(t) = &mut self.m.thermal else { return };
+        let Some(t) = &mut self.m.slots.thermal else { return };
         t.advance(now);
         let zone = &mut t.zones[index as usize];
         let millicelsius = zone.update(rev, &t.devices, &loads).max(0) as u32;
@@ -283,7 +302,7 @@ impl Kernel<'_> {
         let cools = zone.cools.clone();
         self.emit(Event::Temperature { zone: index, millicelsius });
         for domain in cools {
-            let max = self.m.thermal.as_mut().and_then(|t| t.cpufreq_set_cur_state(domain));
+            let max = self.m.slots.thermal.as_mut().and_then(|t| t.cpufreq_set_cur_state(domain));
             if let Some(max) = max {
                 let mut policy = self.policy(domain);
                 policy.cap(Input::Thermal, max);

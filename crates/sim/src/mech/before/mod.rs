@@ -16,19 +16,40 @@
 //! 09a43ace1f98 ("Propagate load during synchronous attach/detach"), 7f65ea42eb00 ("Add util_est on top of PELT"),
 //! e022e0d38ad4 ("Update blocked load from NEWIDLE"), 371bf4273269 ("Add rt_rq utilization tracking").
 
+pub(crate) mod state;
+
 use crate::kernel::rq::{Parts, Rq};
-use crate::state::before::{Before, RtTracking};
+use crate::mech::before::state::{Before, RtTracking};
+use crate::mech::mechanism::Mechanism;
 use crate::state::machine::Machine;
+use crate::state::machine::UPTIME;
 use risetime_kernel::KernelRev;
 use risetime_kernel::features::{self, Feature};
 use risetime_kernel::pelt::Pelt;
 use risetime_kernel::pelt_before::Scale;
 use risetime_kernel::rt_avg::capacity_of_pre_4_19;
+use risetime_kernel::units::Instant;
 use risetime_kernel::units::{Capacity, CpuId, Span};
+use risetime_model::Experiment;
 use risetime_model::settings::{
     Default, Group, Home, Int, Name, Neutral, Param, Range, Settings, keys,
 };
 use risetime_model::{InputError, Platform, Policy};
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, m: &Machine) -> Before {
+        of_settings(m.rev, &e.settings)
+    }
+    fn of_cpu(_: &Experiment, _: &Machine, _: CpuId) -> RtTracking {
+        RtTracking::new(Instant(UPTIME.0))
+    }
+    fn bends(m: &Machine) -> bool {
+        m.slots.before.sched_avg_period.is_some()
+    }
+}
 
 const INVARIANCE: Name = Name::new(former(
     "pelt_invariance",
@@ -87,7 +108,7 @@ const fn former(name: &'static str, doc: &'static str, range: Range, neutral: Ne
     Param { name, doc, unit: "", range, default: Default::Unset, home: Home::Simulator(neutral) }
 }
 
-pub(crate) const GROUP: Group = Group::of(&[
+const GROUP: Group = Group::of(&[
     INVARIANCE.0,
     REMAINDER.0,
     DIVIDER.0,
@@ -147,7 +168,7 @@ impl Machine {
     /// The rules by which PELT updates a CPU.
     #[inline]
     pub(crate) fn pelt(&self, cpu: CpuId) -> Pelt<'static> {
-        let scale = self.before.contribution.then(|| {
+        let scale = self.slots.before.contribution.then(|| {
             let (cpu, freq) = self.scale_of(cpu);
             Scale { freq, cpu }
         });
@@ -166,10 +187,10 @@ impl Rq<'_, '_> {
     /// Accounts the class's time in the average beside its PELT signal: up to now its task has run
     /// (`running`), or has not.
     pub(crate) fn rt_avg_update(&mut self, who: Above, running: bool) {
-        let Some(period) = self.m().before.sched_avg_period else { return };
+        let Some(period) = self.m().slots.before.sched_avg_period else { return };
         let Parts { c, domain, .. } = self.parts();
         let (clock, task_clock) = (c.clock.clock, c.clock.clock_task);
-        let RtTracking { avg, since } = &mut c.rt_tracking;
+        let RtTracking { avg, since } = &mut c.slots.before;
         let since = &mut since[who as usize];
         let delta = task_clock.since(std::mem::replace(since, task_clock));
         let ran = if running { delta } else { Span(0) };
@@ -178,17 +199,17 @@ impl Rq<'_, '_> {
 
     /// Adds the time that an interrupt has taken to the average of RT time.
     pub(crate) fn rt_avg_interrupt(&mut self, took: Span) {
-        let Some(period) = self.m().before.sched_avg_period else { return };
+        let Some(period) = self.m().slots.before.sched_avg_period else { return };
         let Parts { c, domain, .. } = self.parts();
         let clock = c.clock.clock;
-        c.rt_tracking.avg.sched_rt_avg_update(clock, period, took, domain.freq_scale);
+        c.slots.before.avg.sched_rt_avg_update(clock, period, took, domain.freq_scale);
     }
 
     /// `capacity_of` before 4.19, where that is asked for.
     pub(crate) fn capacity_pre_4_19(&mut self) -> Option<Capacity> {
-        let period = self.m().before.sched_avg_period?;
+        let period = self.m().slots.before.sched_avg_period?;
         let c = self.c();
-        let (avg, clock) = (&mut c.rt_tracking.avg, c.clock.clock);
+        let (avg, clock) = (&mut c.slots.before.avg, c.clock.clock);
         avg.sched_avg_update(clock, period);
         let scale = avg.scale_rt_capacity(clock, period);
         Some(capacity_of_pre_4_19(c.capacity, scale))

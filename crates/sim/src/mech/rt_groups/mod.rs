@@ -34,16 +34,20 @@
 //! Source: Y. Andriaccio, L. Abeni, A. Balsini, A. Parri, "[RFC PATCH v6 00/25] Hierarchical Constant Bandwidth Server", June 2026
 //! (20260608121546.69910-1-yurand2000@gmail.com), on kernel/sched/rt.c and deadline.c; it is in no kernel yet.
 
-use super::rt_push::nearest_of;
-use super::sched_class::{Preempts, SchedClass};
+pub(crate) mod state;
+
+use crate::kernel::Kernel;
+use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::rt_groups::state::{RT_GROUP_SCHED, RtGroupRq};
 use crate::state::class::{Class, ClassTimer};
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Step, Waker};
 use crate::state::machine::{Machine, State};
-use crate::state::rt_group::{RT_GROUP_SCHED, RtGroupRq};
 use risetime_kernel::deadline::{BW_SHIFT, DlEntity, DlId};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::rt_group::{cap_scale, dl_check_tg};
@@ -54,12 +58,68 @@ use risetime_model::workload::Policy as SchedPolicy;
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use risetime_trace::{Event, Why};
 
-pub(crate) const GROUP: Group = Group::of(&[RT_GROUP_SCHED.0])
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    /// Gives each CPU the servers of the workload's groups (`dl_init_tg`), and counts them.
+    ///
+    /// Errors: `tg_rt_schedulable`: groups below one have more than it, or all together more than is left.
+    fn begin(k: &mut Kernel, e: &Experiment) -> Result<bool, InputError> {
+        let m = &mut k.m;
+        let Some((first, _)) = m.groups.promised().next() else { return Ok(false) };
+        let place = |g: GroupId, m: &Machine| {
+            format!("{}: task group `{}`", e.workload.name, m.groups.path(g))
+        };
+        if !m.rev.has(features::FAIR_SERVER) {
+            return Err(too_old(place(first, m), m.rev));
+        }
+        let percent = |bw: u64| {
+            let tenths = ((bw * 1000) + (1 << (BW_SHIFT - 1))) >> BW_SHIFT;
+            format!("{}.{} %", tenths / 10, tenths % 10)
+        };
+        for (g, promised) in m.groups.promised() {
+            let below = m.groups.promised_below(g);
+            if below > promised.bw() {
+                let what = format!(
+                    "the groups below it have {} of each CPU for real-time tasks, and it has {}",
+                    percent(below),
+                    percent(promised.bw())
+                );
+                return Err(InputError::new(place(g, m), what)
+                    .hint("what a group has includes what those below it have"));
+            }
+        }
+        let all = m.groups.promised_below(GroupId::ROOT);
+        let (limit, capacity) = (m.cpus[0].dl.max_bw, m.classes.total_capacity);
+        let limited = m.sysctls.rt.runtime.is_some();
+        if limited && !dl_check_tg(limit, capacity, m.classes.total_bw, all) {
+            let room = cap_scale(limit, capacity).saturating_sub(m.classes.total_bw);
+            let what = format!(
+                "`rt_runtime_us` is refused: groups ask for {} of each CPU, and {} is left to them beside the fair class's servers",
+                percent(all),
+                percent((room << 10) / capacity.max(1))
+            );
+            return Err(InputError::new(place(first, m), what)
+                .hint("sched_rt_runtime_us says how much may be reserved in all"));
+        }
+        m.classes.groups_bw = all;
+        for cpu in 0..m.cpus.len() {
+            let servers = m.groups.servers();
+            let c = &mut m.cpus[cpu];
+            c.dl.this_bw += servers.bw();
+            c.slots.rt_groups = servers;
+        }
+        Ok(false)
+    }
+}
+
+const GROUP: Group = Group::of(&[RT_GROUP_SCHED.0])
     .titled("Real-time groups under servers, which no kernel has")
     .checked(check);
 
 /// SCHED_FIFO and SCHED_RR of groups with servers.
-pub(super) struct RtGroups;
+pub(crate) struct RtGroups;
 
 impl SchedClass for RtGroups {
     fn about(&self) -> (&'static str, &'static str) {
@@ -166,7 +226,7 @@ impl SchedClass for RtGroups {
 impl Machine {
     /// The server of a real-time task's group on a CPU, and its queue. Only tasks of such groups are asked.
     fn rt_group(&self, cpu: CpuId, task: TaskId) -> &RtGroupRq {
-        let of = self.cpu(cpu).rt_groups.get(self.task(task).sched.served);
+        let of = self.cpu(cpu).slots.rt_groups.get(self.task(task).sched.served);
         of.expect("a served group has a server on each CPU")
     }
 }
@@ -174,7 +234,7 @@ impl Machine {
 impl Rq<'_, '_> {
     /// A group's part of this CPU.
     fn group_rq(&mut self, g: GroupId) -> Option<&mut RtGroupRq> {
-        self.c().rt_groups.get_mut(g)
+        self.c().slots.rt_groups.get_mut(g)
     }
 
     /// The queue of the group of a task that is served here.
@@ -201,7 +261,7 @@ impl Rq<'_, '_> {
     }
 
     /// `enqueue_task_rt` of a group's task; the first one starts the server.
-    pub(super) fn enqueue_task_rt_group(&mut self, task: TaskId, head: bool) {
+    pub(crate) fn enqueue_task_rt_group(&mut self, task: TaskId, head: bool) {
         let priority = self.m().task(task).sched.rt_priority();
         let own = self.rt_group_mut(task);
         let (g, first) = (own.group, own.queue.is_empty());
@@ -232,7 +292,7 @@ impl Rq<'_, '_> {
 
     /// Tells [`Rq::tell_served`] of all tasks of the group that are queued here.
     fn tell_group(&mut self, g: GroupId) {
-        let queue = self.m().cpu(self.cpu).rt_groups.get(g).map(|own| &own.queue);
+        let queue = self.m().cpu(self.cpu).slots.rt_groups.get(g).map(|own| &own.queue);
         let queued: Vec<TaskId> = queue.into_iter().flat_map(|q| q.iter().map(|q| q.1)).collect();
         queued.into_iter().for_each(|task| self.tell_served(task));
     }
@@ -281,7 +341,9 @@ impl Rq<'_, '_> {
     /// Queues the group's server among the deadlines; it may preempt the running task.
     fn queue_group_server(&mut self, g: GroupId) {
         let cpu = self.cpu;
-        let Some(server) = self.m().cpu(cpu).rt_groups.get(g).map(|own| own.server) else { return };
+        let Some(server) = self.m().cpu(cpu).slots.rt_groups.get(g).map(|own| own.server) else {
+            return;
+        };
         self.c().dl.insert(server.deadline, DlId::GroupServer(g));
         let preempts = match self.m().cpu(cpu).curr {
             Some(curr) if self.m().class_of(curr) == Class::Deadline => {
@@ -356,7 +418,8 @@ impl Rq<'_, '_> {
     /// `rt_server_pick`: whom the server lets in.
     fn pick_task_rt_group(&mut self, g: GroupId) -> Option<TaskId> {
         let cpu = self.cpu;
-        let first = |m: &Machine| m.cpu(cpu).rt_groups.get(g)?.queue.first().map(|(_, task)| task);
+        let first =
+            |m: &Machine| m.cpu(cpu).slots.rt_groups.get(g)?.queue.first().map(|(_, task)| task);
         first(self.m()).or_else(|| {
             self.pull_rt_group(g);
             first(self.m())
@@ -369,7 +432,7 @@ impl Rq<'_, '_> {
 impl Machine {
     /// `pick_highest_pushable_task` of a group: the first that is queued on `cpu`, does not run, and may move; `to`: there.
     fn pushable_of_group(&self, cpu: CpuId, g: GroupId, to: Option<CpuId>) -> Option<TaskId> {
-        let own = self.cpu(cpu).rt_groups.get(g)?;
+        let own = self.cpu(cpu).slots.rt_groups.get(g)?;
         let moves = |task: &TaskId| {
             let t = self.task(*task);
             self.cpu(cpu).curr != Some(*task)
@@ -384,7 +447,8 @@ impl Machine {
     fn lowest_of_group(&self, task: TaskId, g: GroupId) -> Option<CpuSet> {
         let mut lowest = (self.rt_rank(task), CpuSet::EMPTY);
         for cpu in self.task(task).allowed.and(&self.root.online).iter() {
-            let Some(own) = self.cpu(cpu).rt_groups.get(g).filter(|own| own.has_budget()) else {
+            let Some(own) = self.cpu(cpu).slots.rt_groups.get(g).filter(|own| own.has_budget())
+            else {
                 continue;
             };
             if !self.rt_fits(task, cpu) || own.highest() > lowest.0 {
@@ -403,7 +467,8 @@ impl Machine {
     /// The task of `from` that should rather run on `cpu`, of those that wait or whose server is
     /// throttled there.
     fn pulled_of_group(&self, from: CpuId, cpu: CpuId, g: GroupId) -> Option<TaskId> {
-        let (own, other) = (self.cpu(cpu).rt_groups.get(g)?, self.cpu(from).rt_groups.get(g)?);
+        let (own, other) =
+            (self.cpu(cpu).slots.rt_groups.get(g)?, self.cpu(from).slots.rt_groups.get(g)?);
         if other.queue.len() <= 1 && !other.server.throttled {
             return None;
         }
@@ -444,7 +509,7 @@ impl Machine {
 
 impl Rq<'_, '_> {
     /// `push_group_rt_tasks`.
-    pub(super) fn push_rt_group(&mut self, g: GroupId) {
+    pub(crate) fn push_rt_group(&mut self, g: GroupId) {
         if self.m().does(Step::PushOrPull) {
             while self.push_task_of_group(g) {}
         }
@@ -454,7 +519,7 @@ impl Rq<'_, '_> {
     /// (`put_prev_task_rt`).
     pub(crate) fn push_throttled_groups(&mut self) {
         self.set_push_groups(false);
-        let all = self.c().rt_groups.iter_mut();
+        let all = self.c().slots.rt_groups.iter_mut();
         let due = all.filter_map(|own| {
             (std::mem::take(&mut own.pushes) && own.server.throttled).then_some(own.group)
         });
@@ -478,7 +543,7 @@ impl Rq<'_, '_> {
     }
 
     /// `pull_rt_rq_task` of a group: what should rather run here.
-    pub(super) fn pull_rt_group(&mut self, g: GroupId) {
+    pub(crate) fn pull_rt_group(&mut self, g: GroupId) {
         if !self.m().does(Step::PushOrPull) {
             return;
         }
@@ -508,53 +573,4 @@ fn too_old(place: String, kernel: KernelRev) -> InputError {
     );
     InputError::new(place, what)
         .hint(format!("{RT_GROUP_SCHED}=off runs it as if no group had `rt_runtime_us`"))
-}
-
-/// Gives each CPU the servers of the workload's groups (`dl_init_tg`), and counts them.
-///
-/// Errors: `tg_rt_schedulable`: groups below one have more than it, or all together more than is left.
-pub(crate) fn init_rt_groups(e: &Experiment, m: &mut Machine) -> Result<(), InputError> {
-    let Some((first, _)) = m.groups.promised().next() else { return Ok(()) };
-    let place =
-        |g: GroupId, m: &Machine| format!("{}: task group `{}`", e.workload.name, m.groups.path(g));
-    if !m.rev.has(features::FAIR_SERVER) {
-        return Err(too_old(place(first, m), m.rev));
-    }
-    let percent = |bw: u64| {
-        let tenths = ((bw * 1000) + (1 << (BW_SHIFT - 1))) >> BW_SHIFT;
-        format!("{}.{} %", tenths / 10, tenths % 10)
-    };
-    for (g, promised) in m.groups.promised() {
-        let below = m.groups.promised_below(g);
-        if below > promised.bw() {
-            let what = format!(
-                "the groups below it have {} of each CPU for real-time tasks, and it has {}",
-                percent(below),
-                percent(promised.bw())
-            );
-            return Err(InputError::new(place(g, m), what)
-                .hint("what a group has includes what those below it have"));
-        }
-    }
-    let all = m.groups.promised_below(GroupId::ROOT);
-    let (limit, capacity) = (m.cpus[0].dl.max_bw, m.classes.total_capacity);
-    let limited = m.sysctls.rt.runtime.is_some();
-    if limited && !dl_check_tg(limit, capacity, m.classes.total_bw, all) {
-        let room = cap_scale(limit, capacity).saturating_sub(m.classes.total_bw);
-        let what = format!(
-            "`rt_runtime_us` is refused: groups ask for {} of each CPU, and {} is left to them beside the fair class's servers",
-            percent(all),
-            percent((room << 10) / capacity.max(1))
-        );
-        return Err(InputError::new(place(first, m), what)
-            .hint("sched_rt_runtime_us says how much may be reserved in all"));
-    }
-    m.classes.groups_bw = all;
-    for cpu in 0..m.cpus.len() {
-        let servers = m.groups.servers();
-        let c = &mut m.cpus[cpu];
-        c.dl.this_bw += servers.bw();
-        c.rt_groups = servers;
-    }
-    Ok(())
 }

@@ -5,12 +5,21 @@
 //! CPU ─ RtGroupRq  server: among the deadlines of the CPU        queue: by priority, first come first served
 //! ```
 //!
-//! What happens to them: `kernel/class/rt_group.rs`; arithmetic: [`risetime_kernel::rt_group`].
+//! What happens to them: [`super`]; arithmetic: [`risetime_kernel::rt_group`].
 
+use crate::mech::slots::Slot;
 use risetime_kernel::deadline::{DlEntity, DlParams, to_ratio};
 use risetime_kernel::rt::{RtPriority, RtQueue};
 use risetime_kernel::units::{GroupId, Span};
 use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = ();
+    type OfCpu = RtGroupRqs;
+}
 
 /// Whether groups have servers.
 pub(crate) const RT_GROUP_SCHED: Name = Name::new(Param {

@@ -12,10 +12,10 @@
 //! Source: kernel/sched/core.c:update_rq_clock_task.
 
 use crate::kernel::policy::Policy;
-use crate::kernel::pressure::{LONGEST_US, OfPolicy, Source};
 use crate::kernel::rq::Rq;
-use crate::state::pressure::Caps;
-use crate::state::pressure::{CpuPressure, IrqStep};
+use crate::mech::pressure::state::Caps;
+use crate::mech::pressure::state::{CpuPressure, IrqStep};
+use crate::mech::pressure::{LONGEST_US, OfPolicy, Source};
 use crate::time::queue::Ev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;
@@ -89,7 +89,7 @@ impl Source for Device {
     fn plan(&self, policy: &mut Policy, own: OfPolicy, _: u8) {
         let n = policy.m().cpus.len() as u64;
         for cpu in own.domain.cpus.iter().copied() {
-            let Some(p) = &policy.m().cpu(cpu).pressure else { continue };
+            let Some(p) = &policy.m().cpu(cpu).slots.pressure else { continue };
             if p.period > Span(0) && p.handler > Span(0) {
                 let first = p.period.0 * (u64::from(cpu.0) + 1) / (n + 1);
                 policy.push(Instant(first), Ev::Irq { cpu, step: IrqStep::Raised });
@@ -102,14 +102,14 @@ impl Rq<'_, '_> {
     /// Gives the CPU to the handler; the task that ran goes on afterwards.
     pub(crate) fn irq_enter(&mut self, handler: Span) {
         let cpu = self.cpu;
-        if let Some(p) = &mut self.c().pressure {
+        if let Some(p) = &mut self.c().slots.pressure {
             if p.in_irq {
                 // The exit latency made this one wait for the next: the device has one line.
                 return;
             }
             self.tell_progress();
         }
-        if let Some(p) = &mut self.c().pressure {
+        if let Some(p) = &mut self.c().slots.pressure {
             p.in_irq = true;
         }
         self.emit(Event::Irq { cpu, enters: true });
@@ -121,7 +121,7 @@ impl Rq<'_, '_> {
     pub(crate) fn irq(&mut self, step: IrqStep) {
         let cpu = self.cpu;
         let (now, online) = (self.m().now, self.m().root.online.contains(cpu));
-        let Some(p) = &self.m().cpu(cpu).pressure else { return };
+        let Some(p) = &self.m().cpu(cpu).slots.pressure else { return };
         let (period, handler) = (p.period, p.handler);
         match step {
             IrqStep::Raised => {
@@ -147,7 +147,7 @@ impl Rq<'_, '_> {
             IrqStep::Done => {
                 self.hears();
                 self.tell_progress();
-                if let Some(p) = &mut self.c().pressure {
+                if let Some(p) = &mut self.c().slots.pressure {
                     p.in_irq = false;
                     p.irq_time += handler;
                 }

@@ -1,10 +1,19 @@
-//! State of SCHED_OVERCOMMIT on a CPU; `kernel/class/overcommit.rs` has its actions.
+//! State of SCHED_OVERCOMMIT on a CPU; [`super`] has its actions.
 
+use crate::mech::slots::Slot;
 use risetime_kernel::overcommit::Overcommit;
 use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
 use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range};
 use risetime_model::workload::{Attr, Policy};
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = ();
+    type OfCpu = Option<Box<OvercommitRq>>;
+}
 
 pub(crate) const GROUP: Group =
     Group::of(&[SHARE.0]).titled("SCHED_OVERCOMMIT, which no kernel has");

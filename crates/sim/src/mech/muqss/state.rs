@@ -1,8 +1,17 @@
-//! State of MuQSS in the machine and on each CPU (`kernel/class/muqss.rs` has what it does, and the
+//! State of MuQSS in the machine and on each CPU ([`super`] has what it does, and the
 //! settings).
 
+use crate::mech::slots::Slot;
 use risetime_kernel::muqss::{LoadAvg, SkipList, Tunables};
 use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Option<Muqss>;
+    type OfCpu = Option<Box<MuqssRq>>;
+}
 
 /// Settings of MuQSS.
 #[derive(Clone, Copy, Debug)]

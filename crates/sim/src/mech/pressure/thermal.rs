@@ -1,7 +1,7 @@
-//! Heat: the settings of a platform's thermal zones ([`crate::kernel::thermal`]).
+//! Heat: the settings of a platform's thermal zones ([`crate::mech::thermal`]).
 
-use crate::kernel::pressure::{OfPolicy, Source};
-use crate::state::pressure::{Caps, CpuPressure, Input, Interface};
+use crate::mech::pressure::state::{Caps, CpuPressure, Input, Interface};
+use crate::mech::pressure::{OfPolicy, Source};
 use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range, Settings, keys};
 use risetime_model::{InputError, Platform};
 

@@ -33,8 +33,12 @@
 //! Left out: counts that a CPU's new domains have lost when another one goes offline, until its tasks are queued again.
 //! Source: kernel/sched/fair.c:`account_mm_sched` and around it; kernel/sched/topology.c:`sched_cache_active`.
 
+pub(crate) mod state;
+
 use crate::kernel::rq::Rq;
-use crate::state::cache::{Llc, Process, SchedCache};
+use crate::mech::cache::state::{Llc, Process, SchedCache};
+use crate::mech::mechanism::Mechanism;
+use crate::mech::muqss;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, Machine, Role};
 use risetime_kernel::sched_cache::{CacheTime, CpuEpoch, Knobs, LlcStats, update_avg_scale};
@@ -43,6 +47,12 @@ use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Default, Group, Home, Int, Param, Range, Settings, Value, keys};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::cell::Cell;
+
+impl Mechanism for state::Own {
+    fn of_machine(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
+        of_experiment(e, m)
+    }
+}
 
 pub(crate) const ENABLED: Int = Int::new(Param {
     name: keys::SCHED_CACHE.name(),
@@ -147,9 +157,9 @@ fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), Input
 }
 
 /// The cache-aware state of a machine as it begins, by its settings; `None`: off.
-pub(crate) fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
+fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
     let on = e.settings.get(&ENABLED) == Some(1) && is_cache_aware(&e.platform, m.rev);
-    if !on || m.muqss.is_some() {
+    if !on || muqss::of_settings(&e.settings).is_some() {
         return None;
     }
     let mut knobs = Knobs::of(e.platform.hz, smt_threads(&e.platform));
@@ -311,7 +321,7 @@ impl Rq<'_, '_> {
         let Some(curr) = m.queue(cpu, g).curr() else { return };
         let Some(task) = curr.id.as_task() else { return };
         let (ran, jiffies) = (curr.sum_exec_runtime, m.jiffies());
-        if m.cache.as_deref().is_some_and(|cache| m.has_cache_group(cache, task))
+        if m.slots.cache.as_deref().is_some_and(|cache| m.has_cache_group(cache, task))
             && let Some(cache) = self.cache_mut()
         {
             cache.account(cpu, task, ran, jiffies);
@@ -321,7 +331,7 @@ impl Rq<'_, '_> {
     /// The picked task's time counts from now on.
     #[inline]
     pub(crate) fn account_from_now(&mut self, task: TaskId) {
-        if self.m().cache.is_none() {
+        if self.m().slots.cache.is_none() {
             return;
         }
         let ran = self.m().fair_entity(self.cpu, task).map(|e| e.sum_exec_runtime);
@@ -381,7 +391,7 @@ impl Machine {
     /// Returns the state of cache-aware scheduling, while it is active.
     #[inline]
     pub(crate) fn sched_cache(&self) -> Option<&SchedCache> {
-        self.cache.as_deref().filter(|cache| cache.active)
+        self.slots.cache.as_deref().filter(|cache| cache.active)
     }
 
     /// Whether it is a thread of the process (`p->sched_cache_grp`); kthreads are none.

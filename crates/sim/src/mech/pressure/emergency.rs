@@ -8,10 +8,10 @@
 //! Source: drivers/thermal/qcom/lmh.c (arm, low and high threshold).
 
 use crate::kernel::policy::Policy;
-use crate::kernel::pressure::caps::HARDWARE;
-use crate::kernel::pressure::thermal::THERMAL;
-use crate::kernel::pressure::{OfPolicy, Source, Told};
-use crate::state::pressure::{Caps, Input};
+use crate::mech::pressure::caps::HARDWARE;
+use crate::mech::pressure::state::{Caps, Input};
+use crate::mech::pressure::thermal::THERMAL;
+use crate::mech::pressure::{OfPolicy, Source, Told};
 use crate::time::queue::Ev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;

@@ -4,8 +4,8 @@
 //! Source: drivers/cpufreq/cpufreq.c:cpufreq_set_policy, freq_table.c:cpufreq_frequency_table_cpuinfo. Left out: boost that
 //! changes during a run, boost of single policies (since 6.11).
 
-use crate::kernel::pressure::{MOST_KHZ, OfPolicy, Source};
-use crate::state::pressure::{Caps, Input};
+use crate::mech::pressure::state::{Caps, Input};
+use crate::mech::pressure::{MOST_KHZ, OfPolicy, Source};
 use risetime_kernel::units::KHz;
 use risetime_model::settings::{Default, Home, Int, Param, Range, keys};
 use risetime_model::{InputError, Platform};

@@ -1,6 +1,7 @@
-//! Switches of the response-time series, and what a CPU keeps for them (`kernel/series.rs` has the
+//! Switches of the response-time series, and what a CPU keeps for them ([`super`] has the
 //! settings).
 
+use crate::mech::slots::Slot;
 use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::approximate::tick_usec;
@@ -11,10 +12,19 @@ use risetime_kernel::response_time::sugov_apply_response_time;
 use risetime_kernel::schedutil::map_util_perf;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Series;
+    type OfCpu = CpuSeries;
+}
+
 /// Headroom (`dvfs_headroom`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Room {
     /// A quarter.
+    #[default]
     Mainline,
     /// Headroom of so many percent of util.
     Percent(u64),
@@ -23,7 +33,7 @@ pub(crate) enum Room {
 }
 
 /// Switches that are on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) room: Room,
     pub(crate) util_est_running: bool,
@@ -54,7 +64,7 @@ pub(crate) enum Limit {
 }
 
 /// State that a CPU keeps for the series.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CpuSeries {
     /// `None`: mainline's margin.
     pub(crate) limit: Option<Limit>,
@@ -126,11 +136,11 @@ impl Machine {
         effects: Option<&mut Effects>,
     ) -> (Util, Decided) {
         let c = self.cpu(cpu);
-        let util = match c.series.response_time_mult {
+        let util = match c.slots.series.response_time_mult {
             Some(mult) => sugov_apply_response_time(util, mult),
             None => util,
         };
-        if self.series.mainline_headroom() {
+        if self.slots.series.mainline_headroom() {
             return (map_util_perf(util), Decided::Growth);
         }
         self.dvfs_util_of_series(cpu, util, effects)
@@ -143,11 +153,11 @@ impl Machine {
         util: Util,
         effects: Option<&mut Effects>,
     ) -> (Util, Decided) {
-        let own = self.cpu(cpu).series.last_update_util;
+        let own = self.cpu(cpu).slots.series.last_update_util;
         let last = effects.as_ref().and_then(|e| e.last_look(cpu)).unwrap_or(own);
         let perf = self.headroom(cpu, last).sugov_apply_dvfs_headroom(util);
         if let Some(effects) = effects
-            && self.series.no_decaying_headroom
+            && self.slots.series.no_decaying_headroom
         {
             effects.looked(cpu, util);
         }
@@ -160,9 +170,9 @@ impl Machine {
             // Whoever else is current, idle or a kthread, carries the slice of its creation.
             let slice = self.fair_curr(cpu).map_or(self.base_slice.0, |curr| curr.slice);
             let tick = tick_usec(self.platform.hz);
-            dvfs_delay_us(c.h_nr_runnable(), slice, tick, c.series.dvfs_update_delay_us)
+            dvfs_delay_us(c.h_nr_runnable(), slice, tick, c.slots.series.dvfs_update_delay_us)
         };
-        let growth = match self.series.room {
+        let growth = match self.slots.series.room {
             Room::Mainline => Growth::Quarter,
             Room::Percent(percent) => Growth::Percent(percent),
             Room::UpdateDelay => Growth::DelayUs(delay()),
@@ -170,8 +180,8 @@ impl Machine {
         Headroom {
             decay: self.decay,
             growth,
-            waiting_avg: self.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
-            last_update_util: self.series.no_decaying_headroom.then_some(last),
+            waiting_avg: self.slots.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
+            last_update_util: self.slots.series.no_decaying_headroom.then_some(last),
         }
     }
 
@@ -184,7 +194,7 @@ impl Machine {
     /// The util that UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is
     /// off, or no fair task runs.
     pub(crate) fn util_est_faster(&self, cpu: CpuId) -> Option<Util> {
-        if !self.series.util_est_faster {
+        if !self.slots.series.util_est_faster {
             return None;
         }
         let curr = self.fair_curr(cpu)?;
@@ -197,7 +207,7 @@ impl Machine {
 impl Machine {
     /// The task's `rampup_multiplier`; 1 without sched-qos.
     pub(crate) fn rampup_multiplier(&self, task: TaskId) -> u32 {
-        match self.series.rampup_multiplier {
+        match self.slots.series.rampup_multiplier {
             Some(_) => self.task(task).qos.rampup_multiplier,
             None => 1,
         }
@@ -205,6 +215,6 @@ impl Machine {
 
     /// Whether the task has no util_est.
     pub(crate) fn util_est_off(&self, task: TaskId) -> bool {
-        self.series.util_est_off_at_0 && self.rampup_multiplier(task) == 0
+        self.slots.series.util_est_off_at_0 && self.rampup_multiplier(task) == 0
     }
 }

@@ -19,6 +19,8 @@
 //! Source: kernel/sched/core.c:sched_tick; pelt.c:update_other_load_avgs; fair.c:get_actual_cpu_capacity,
 //! update_cpu_capacity.
 
+pub(crate) mod state;
+
 pub(crate) mod caps;
 pub(crate) mod emergency;
 pub(crate) mod irq;
@@ -28,9 +30,11 @@ pub(crate) mod thermal;
 use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
 use crate::kernel::rq::Rq;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::pressure::state::{Caps, CpuPressure, Input, Interface, UNCAPPED};
 use crate::state::machine::Cpu;
+use crate::state::machine::Machine;
 use crate::state::machine::{FreqDomain, UPTIME, from_time_0};
-use crate::state::pressure::{Caps, CpuPressure, Input, Interface, UNCAPPED};
 use crate::time::queue::Ev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
@@ -42,6 +46,42 @@ use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Int, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy as ModelPolicy};
 use risetime_trace::{Event, PressureClass};
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        groups().collect()
+    }
+    fn of_cpu(e: &Experiment, m: &Machine, cpu: CpuId) -> Option<Box<CpuPressure>> {
+        cpu_pressure(e, m.cpu(cpu).domain)
+    }
+    fn bends(m: &Machine) -> bool {
+        m.cpus.iter().any(|c| c.slots.pressure.is_some()) || m.domains.iter().any(changes_later)
+    }
+    /// Puts limits in force, and plans interrupts and caps.
+    fn begin(k: &mut Kernel, e: &Experiment) -> Result<bool, InputError> {
+        // What user space said before the run has held for long.
+        (0..k.m.domains.len()).for_each(|domain| k.policy(domain).has_heard());
+        (0..k.m.domains.len()).for_each(|domain| k.policy(domain).tell_cap(Input::User));
+        for cpu in (0..k.m.cpus.len() as u32).map(CpuId) {
+            k.rq(cpu).update_actual();
+            if k.m.domain_of(cpu).pressure != Capacity(0) || k.m.cpu(cpu).slots.pressure.is_some() {
+                k.rq(cpu).update_cpu_capacity();
+            }
+        }
+        let mut changed = false;
+        for domain in 0..k.m.domains.len() {
+            if k.m.domains[domain].caps.heard(Interface::Permanent) != UNCAPPED {
+                changed |= k.capacity_changes(domain, 0);
+            }
+        }
+        for (index, source) in SOURCES.iter().enumerate() {
+            for own in policies(&e.platform, &e.settings, start(e)) {
+                source.plan(&mut k.policy(own.index), own, index as u8);
+            }
+        }
+        Ok(changed)
+    }
+}
 
 /// The longest period, and the longest time to a cap.
 const LONGEST_US: i64 = 10_000_000;
@@ -213,8 +253,11 @@ impl Cpu {
     /// `get_actual_cpu_capacity`, when something that it depends on has changed; `limit`: the cpufreq
     /// pressure of its domain.
     pub(crate) fn update_actual(&mut self, rev: KernelRev, limit: Capacity) {
-        let (average, now) =
-            self.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
+        let (average, now) = self
+            .slots
+            .pressure
+            .as_ref()
+            .map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
         // Before 6.10 EAS takes the number of the moment, and no release has a limit there.
         let averaged = rev.has(features::GET_ACTUAL_CPU_CAPACITY);
         let average = if averaged { average } else { now.0 };
@@ -226,7 +269,7 @@ impl Rq<'_, '_> {
     /// `sched_tick`'s part.
     pub(crate) fn pressure_tick(&mut self) {
         let cpu = self.cpu;
-        if self.m().cpu(cpu).pressure.is_some() {
+        if self.m().cpu(cpu).slots.pressure.is_some() {
             self.update_hw();
             self.update_cpu_capacity();
         }
@@ -238,7 +281,7 @@ impl Rq<'_, '_> {
         let decay = self.m().decay;
         let c = self.c();
         let now = c.clock.clock_task;
-        let Some(p) = &mut c.pressure else { return false };
+        let Some(p) = &mut c.slots.pressure else { return false };
         let avg = &mut p.hw_avg;
         let before = avg.load_avg;
         let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
@@ -261,7 +304,7 @@ impl Rq<'_, '_> {
     /// changed.
     pub(crate) fn update_pressure(&mut self) -> bool {
         let cpu = self.cpu;
-        if self.m().cpu(cpu).pressure.is_none() {
+        if self.m().cpu(cpu).slots.pressure.is_none() {
             return false;
         }
         // All of them, whatever the first one says.
@@ -271,31 +314,6 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// Limits hold from the beginning; interrupts and caps are to come. True: the scheduling domains are to be built anew.
-    pub(crate) fn plan_pressure(&mut self, e: &Experiment) -> bool {
-        // What user space said before the run has held for long.
-        (0..self.m.domains.len()).for_each(|domain| self.policy(domain).has_heard());
-        (0..self.m.domains.len()).for_each(|domain| self.policy(domain).tell_cap(Input::User));
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            self.rq(cpu).update_actual();
-            if self.m.domain_of(cpu).pressure != Capacity(0) || self.m.cpu(cpu).pressure.is_some() {
-                self.rq(cpu).update_cpu_capacity();
-            }
-        }
-        let mut changed = false;
-        for domain in 0..self.m.domains.len() {
-            if self.m.domains[domain].caps.heard(Interface::Permanent) != UNCAPPED {
-                changed |= self.capacity_changes(domain, 0);
-            }
-        }
-        for (index, source) in SOURCES.iter().enumerate() {
-            for own in policies(&e.platform, &e.settings, start(e)) {
-                source.plan(&mut self.policy(own.index), own, index as u8);
-            }
-        }
-        changed
-    }
-
     /// Changes what a source takes from the CPUs of a domain. True: the scheduling domains are to
     /// be built anew.
     pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) -> bool {
@@ -304,7 +322,7 @@ impl Kernel<'_> {
         }
         let (now, d) = (self.m.now, &self.m.domains[domain]);
         let watched = d.caps.of(Input::Hardware).plan.is_some_and(|p| p.heat.is_some());
-        let zones = self.m.thermal.as_mut().filter(|_| watched);
+        let zones = self.m.slots.thermal.as_mut().filter(|_| watched);
         let millicelsius = zones.and_then(|t| t.millicelsius(d.related[0], now));
         let told = Told { source, value, millicelsius };
         SOURCES[usize::from(source)].changes(&mut self.policy(domain), told);
@@ -346,7 +364,7 @@ impl Rq<'_, '_> {
     pub(crate) fn update_cpu_capacity(&mut self) {
         let cpu = self.cpu;
         let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
-        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        let hw = c.slots.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
         // No release before 6.10 has both.
         let both = self.m().rev.has(features::CPUFREQ_PRESSURE);
         let hw = if both { hw } else { hw.max(limit.0) };

@@ -1,5 +1,6 @@
-//! Thermal zones: how hot it is, and what is asked for by way of cooling (`kernel/thermal.rs`).
+//! Thermal zones: how hot it is, and what is asked for by way of cooling ([`super`]).
 
+use crate::mech::slots::Slot;
 use risetime_kernel::thermal::cpufreq_cooling::PerfState;
 use risetime_kernel::thermal::gov_power_allocator::{Constants, Pid};
 use risetime_kernel::thermal::gov_step_wise::Instance;
@@ -7,6 +8,14 @@ use risetime_kernel::thermal::rc::Node;
 use risetime_kernel::thermal::thermal_core::Trip;
 use risetime_kernel::units::{CpuId, Instant, Span};
 use risetime_trace::{CpuPowers, Event};
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Option<Box<Thermal>>;
+    type OfCpu = ();
+}
 
 /// All of it; machines without thermal zones have none.
 pub(crate) struct Thermal {

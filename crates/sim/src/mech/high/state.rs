@@ -1,5 +1,6 @@
-//! State of SCHED_HIGH on a CPU; `kernel/class/high.rs` has its actions.
+//! State of SCHED_HIGH on a CPU; [`super`] has its actions.
 
+use crate::mech::slots::Slot;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::sched_high::HighAccount;
@@ -7,6 +8,14 @@ use risetime_kernel::units::{Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::settings::{Default, Group, Home, Int, Name, Neutral, Param, Range};
 use risetime_model::workload::{Attr, Policy};
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = ();
+    type OfCpu = Option<Box<HighRq>>;
+}
 
 pub(crate) const GROUP: Group =
     Group::of(&[SHARE.0, TURN.0, SERVER.0]).titled("SCHED_HIGH, which no kernel has");

@@ -29,7 +29,7 @@
 use super::{MOST_KHZ, OfPolicy, Source, Told, limits_of};
 use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
-use crate::state::pressure::{CapPlan, Caps, Input, Interface, UNCAPPED};
+use crate::mech::pressure::state::{CapPlan, Caps, Input, Interface, UNCAPPED};
 use crate::time::queue::Ev;
 use risetime_kernel::opp::cpufreq_set_policy;
 use risetime_kernel::pelt::get_pelt_divider;
@@ -427,7 +427,7 @@ impl Policy<'_, '_> {
         d.pressure = pressure;
         for cpu in related {
             let mut rq = self.rq(cpu);
-            if let Some(p) = rq.c().pressure.as_mut().filter(|_| averaged) {
+            if let Some(p) = rq.c().slots.pressure.as_mut().filter(|_| averaged) {
                 p.hw_pressure = hw;
             }
             rq.update_actual();
@@ -445,7 +445,7 @@ impl Policy<'_, '_> {
         let capacity = self.m().cpu(related[0]).capacity;
         let (pressure, decay) = (self.d().scale.pressure(capacity, max), self.m().decay);
         for cpu in related {
-            if let Some(p) = &mut self.rq(cpu).c().pressure {
+            if let Some(p) = &mut self.rq(cpu).c().slots.pressure {
                 p.hw_pressure = pressure;
                 p.hw_avg.load_avg = pressure.0;
                 p.hw_avg.load_sum = pressure.0 * u64::from(get_pelt_divider(decay, &p.hw_avg));

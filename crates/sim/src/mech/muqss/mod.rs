@@ -30,16 +30,19 @@
 //! 4.14), CPUs without high-resolution timers (the dither of half a tick), sync wakeups (nothing here makes one).
 //! Source: kernel/sched/MuQSS.c of linux-ck 4.14, symbols named at each function; see docs/muqss.md.
 
-use super::sched_class::{Preempts, SchedClass};
+pub(crate) mod state;
+
+use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::kernel::tracker::TRACKER;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::muqss::state::{Locality, MuqssRq};
 use crate::state::class::{Class, ClassTimer, fair_policy};
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::{Machine, State, Task};
-use crate::state::muqss::{Locality, MuqssRq};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, FairPolicy};
 use risetime_kernel::features;
 use risetime_kernel::muqss::{Entity, LoadAvg, SkipList, Tunables, YieldType};
@@ -47,6 +50,22 @@ use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::settings::{Default, Group, Home, Int, Name, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use risetime_trace::Why;
+
+impl Mechanism for state::Own {
+    const LISTED_LATE: bool = true;
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, _: &Machine) -> Option<state::Muqss> {
+        of_settings(&e.settings)
+    }
+    fn of_cpu(_: &Experiment, m: &Machine, cpu: CpuId) -> Option<Box<MuqssRq>> {
+        m.slots.muqss.map(|_| Box::new(queue(m, cpu)))
+    }
+    fn notes(e: &Experiment) -> Vec<String> {
+        notes(e)
+    }
+}
 
 const FAIR_CLASS: Name = Name::new(Param {
     name: "sched_fair_class",
@@ -99,10 +118,9 @@ const fn sysctl(
     Param { name, doc, unit, range, default: Default::Unset, home }
 }
 
-pub(crate) const GROUP: Group =
-    Group::of(&[FAIR_CLASS.0, RR_INTERVAL.0, INTERACTIVE.0, YIELD_TYPE.0, LOCK.0])
-        .titled("MuQSS")
-        .checked(check);
+const GROUP: Group = Group::of(&[FAIR_CLASS.0, RR_INTERVAL.0, INTERACTIVE.0, YIELD_TYPE.0, LOCK.0])
+    .titled("MuQSS")
+    .checked(check);
 
 /// Errors: settings of MuQSS without it; MuQSS with what cannot be beside it.
 fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
@@ -126,14 +144,14 @@ fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), Input
 }
 
 /// The note on what has no effect with MuQSS; empty without it.
-pub(crate) fn notes(e: &Experiment) -> Vec<String> {
+fn notes(e: &Experiment) -> Vec<String> {
     let groups = e.workload.group_paths().len() > 1;
     let on = of_settings(&e.settings).is_some() && groups;
     on.then(|| "without effect: task groups: MuQSS has none".to_string()).into_iter().collect()
 }
 
 /// The MuQSS state that settings ask for; `None`: the fair class is mainline's.
-pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Muqss> {
+pub(crate) fn of_settings(settings: &Settings) -> Option<crate::mech::muqss::state::Muqss> {
     let own = Tunables::default();
     let yields = |n: i64| match n {
         0 => YieldType::No,
@@ -141,7 +159,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Mu
         _ => YieldType::Expire,
     };
     let int = |of: &Int| settings.get(of);
-    (settings.get(&FAIR_CLASS) == Some("muqss")).then(|| crate::state::muqss::Muqss {
+    (settings.get(&FAIR_CLASS) == Some("muqss")).then(|| crate::mech::muqss::state::Muqss {
         tunables: Tunables {
             rr_interval: int(&RR_INTERVAL).map_or(own.rr_interval, |ms| ms.max(1) as u64),
             interactive: int(&INTERACTIVE).map_or(own.interactive, |on| on != 0),
@@ -151,29 +169,25 @@ pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Mu
     })
 }
 
-/// Creates every CPU's queue, where MuQSS is on.
-pub(crate) fn queues(m: &Machine) -> Vec<MuqssRq> {
-    let all: Vec<CpuId> = (0..m.cpus.len() as u32).map(CpuId).collect();
+/// Creates the queue of `cpu`.
+fn queue(m: &Machine, cpu: CpuId) -> MuqssRq {
     let niffies = m.niffies();
-    let queue = |cpu: &CpuId| {
-        let mut order = all.clone();
-        order.sort_by_key(|other| (m.locality(*cpu, *other), *other));
-        MuqssRq {
-            queue: SkipList::default(),
-            curr: None,
-            last_ran: niffies,
-            load: LoadAvg::new(niffies),
-            expires: None,
-            locked_until: Instant(0),
-            looks: false,
-            order,
-        }
-    };
-    all.iter().filter(|_| m.muqss.is_some()).map(queue).collect()
+    let mut order: Vec<CpuId> = (0..m.cpus.len() as u32).map(CpuId).collect();
+    order.sort_by_key(|other| (m.locality(cpu, *other), *other));
+    MuqssRq {
+        queue: SkipList::default(),
+        curr: None,
+        last_ran: niffies,
+        load: LoadAvg::new(niffies),
+        expires: None,
+        locked_until: Instant(0),
+        looks: false,
+        order,
+    }
 }
 
 /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE with MuQSS.
-pub(super) struct Muqss;
+pub(crate) struct Muqss;
 
 impl SchedClass for Muqss {
     fn about(&self) -> (&'static str, &'static str) {
@@ -204,7 +218,7 @@ impl SchedClass for Muqss {
         }
     }
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
-        rq.m().muqss?;
+        rq.m().slots.muqss?;
         rq.return_task();
         let next = rq.earliest_deadline_task();
         if next.is_none() {
@@ -330,10 +344,10 @@ impl Machine {
         self.sched_clock().0
     }
     fn muqss_rq(&self, cpu: CpuId) -> &MuqssRq {
-        self.cpu(cpu).muqss.as_deref().expect("MuQSS is on")
+        self.cpu(cpu).slots.muqss.as_deref().expect("MuQSS is on")
     }
     fn muqss_tunables(&self) -> Tunables {
-        self.muqss.map(|muqss| muqss.tunables).unwrap_or_default()
+        self.slots.muqss.map(|muqss| muqss.tunables).unwrap_or_default()
     }
     fn muqss_entity(&self, task: TaskId) -> Entity {
         self.task(task).sched.muqss.unwrap_or_default()
@@ -344,7 +358,7 @@ impl Machine {
 
     /// Whether `sched_yield` of the task that runs there does not even look.
     pub(crate) fn ignores_yield(&self, cpu: CpuId) -> bool {
-        self.muqss.is_some_and(|muqss| muqss.tunables.yield_type == YieldType::No)
+        self.slots.muqss.is_some_and(|muqss| muqss.tunables.yield_type == YieldType::No)
             && self.cpu(cpu).curr.is_some_and(|curr| self.is_muqss(curr))
     }
 
@@ -443,7 +457,7 @@ impl Machine {
 
 impl Rq<'_, '_> {
     fn muqss(&mut self) -> &mut MuqssRq {
-        self.c().muqss.as_deref_mut().expect("MuQSS is on")
+        self.c().slots.muqss.as_deref_mut().expect("MuQSS is on")
     }
     fn muqss_change(&mut self, task: TaskId, change: impl FnOnce(&mut Entity)) {
         if let Some(entity) = &mut self.t(task).sched.muqss {
@@ -559,9 +573,9 @@ impl Rq<'_, '_> {
     }
 
     /// `set_rq_task`; and the lock is held for a while.
-    pub(super) fn set_rq_task(&mut self, task: Option<TaskId>) {
+    pub(crate) fn set_rq_task(&mut self, task: Option<TaskId>) {
         let (niffies, now) = (self.m().niffies(), self.m().now);
-        let holds = self.m().muqss.map_or(Span(0), |muqss| muqss.holds_lock);
+        let holds = self.m().slots.muqss.map_or(Span(0), |muqss| muqss.holds_lock);
         if let Some(task) = task {
             self.dequeue_task_muqss(task);
         }
@@ -590,7 +604,7 @@ impl Rq<'_, '_> {
     }
 
     /// Changes something of `task` by which it is sorted: it leaves its queue and comes back.
-    pub(super) fn muqss_requeue(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
+    pub(crate) fn muqss_requeue(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
         let waits = self.m().muqss_entity(task).node.is_some();
         if waits {
             self.dequeue_task_muqss(task);
@@ -602,7 +616,7 @@ impl Rq<'_, '_> {
     }
 
     /// `set_user_nice` of a task whose nice value was `before`: the deadline moves with it.
-    pub(super) fn prio_changed_muqss(&mut self, task: TaskId, before: i8) {
+    pub(crate) fn prio_changed_muqss(&mut self, task: TaskId, before: i8) {
         if !self.m().is_muqss(task) {
             return;
         }

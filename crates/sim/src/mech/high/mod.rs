@@ -22,25 +22,42 @@
 //! between CPUs that all have tasks of the class.
 //! Arithmetic: [`risetime_kernel::sched_high`].
 
-use super::rt_push::nearest_of;
-use super::sched_class::{Preempts, SchedClass};
+pub(crate) mod state;
+
+use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::kernel::tunables;
+use crate::mech::high::state::HighRq;
+use crate::mech::mechanism::Mechanism;
 use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
+use crate::state::machine::UPTIME;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::eevdf::{
     DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight, Wakeup,
 };
 use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_model::Experiment;
+use risetime_model::settings::Group;
 use risetime_model::workload::Policy;
 use risetime_trace::Why;
 
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![state::GROUP]
+    }
+    fn of_cpu(e: &Experiment, m: &Machine, _: CpuId) -> Option<Box<HighRq>> {
+        HighRq::of(e, m.rev, tunables::of_experiment(e), UPTIME.0)
+    }
+}
+
 /// SCHED_HIGH.
-pub(super) struct High;
+pub(crate) struct High;
 
 impl SchedClass for High {
     fn about(&self) -> (&'static str, &'static str) {
@@ -59,7 +76,7 @@ impl SchedClass for High {
         let entity = sched.high.take();
         let mut entity = entity.map_or_else(|| Entity::new(task, load), |entity| *entity);
         entity.request_slice(slice);
-        let nobody = rq.m().cpu(rq.cpu).high.as_ref().is_some_and(|h| h.nr_queued() == 0);
+        let nobody = rq.m().cpu(rq.cpu).slots.high.as_ref().is_some_and(|h| h.nr_queued() == 0);
         rq.high_queue(|queue| queue.enqueue(entity, kind));
         if nobody && rq.high_is_served() {
             rq.dl_server_start();
@@ -158,7 +175,7 @@ impl Machine {
     /// The delay that `task` would have on `cpu`, `task` itself left out.
     fn delay_of_high(&self, cpu: CpuId, task: TaskId) -> Delay {
         let c = self.cpu(cpu);
-        let Some(high) = c.high.as_deref() else { return Delay::Above };
+        let Some(high) = c.slots.high.as_deref() else { return Delay::Above };
         let others = high.nr_queued() - usize::from(high.queue.get(task).is_some());
         if !c.rt.is_empty() || c.dl.tasks() > 0 {
             Delay::Above
@@ -190,8 +207,8 @@ impl Machine {
     }
 
     /// A task of SCHED_HIGH that waits on `cpu` and may leave it.
-    pub(super) fn waiting_high(&self, cpu: CpuId) -> Option<TaskId> {
-        let waiting = self.cpu(cpu).high.as_deref()?.waiting();
+    pub(crate) fn waiting_high(&self, cpu: CpuId) -> Option<TaskId> {
+        let waiting = self.cpu(cpu).slots.high.as_deref()?.waiting();
         waiting
             .into_iter()
             .find(|t| self.cpu(cpu).curr != Some(*t) && self.task(*t).nr_cpus_allowed > 1)
@@ -218,19 +235,19 @@ impl Rq<'_, '_> {
     fn high_queue<R>(&mut self, change: impl FnOnce(&mut CfsRq) -> R) -> Option<R> {
         let c = self.c();
         let now = c.clock.clock_task.0;
-        let high = c.high.as_deref_mut()?;
+        let high = c.slots.high.as_deref_mut()?;
         high.queue.update_clock(now);
         Some(change(&mut high.queue))
     }
 
     /// The deadline server of the fair class serves this one, too.
-    pub(super) fn high_is_served(&self) -> bool {
-        self.m().cpu(self.cpu).high.as_ref().is_some_and(|high| high.served)
+    pub(crate) fn high_is_served(&self) -> bool {
+        self.m().cpu(self.cpu).slots.high.as_ref().is_some_and(|high| high.served)
     }
 
-    pub(super) fn pick_task_high(&mut self) -> Option<TaskId> {
+    pub(crate) fn pick_task_high(&mut self) -> Option<TaskId> {
         let c = self.m().cpu(self.cpu);
-        let high = c.high.as_deref()?;
+        let high = c.slots.high.as_deref()?;
         if high.nr_queued() == 0 || (high.account.fair_turn() && c.fair_waits()) {
             return None;
         }
@@ -241,20 +258,20 @@ impl Rq<'_, '_> {
         })?
     }
 
-    pub(super) fn set_next_task_high(&mut self, task: TaskId) {
+    pub(crate) fn set_next_task_high(&mut self, task: TaskId) {
         self.update_rt(false);
         self.high_queue(|queue| queue.set_next(task, true));
     }
 
     /// Settles the account by who has run since the last time; who goes first may have changed by it.
-    pub(super) fn account_high(&mut self) {
-        if self.m().cpu(self.cpu).high.is_none() {
+    pub(crate) fn account_high(&mut self) {
+        if self.m().cpu(self.cpu).slots.high.is_none() {
             return;
         }
         let curr = self.m().cpu(self.cpu).curr.map(|curr| self.m().class_of(curr));
         let c = self.c();
         let (now, waits) = (c.clock.clock_task.0, c.fair_waits());
-        let Some(high) = c.high.as_deref_mut() else { return };
+        let Some(high) = c.slots.high.as_deref_mut() else { return };
         let ran = Span(now.saturating_sub(std::mem::replace(&mut high.accounted, now)));
         let before = high.account.fair_turn();
         match curr {
@@ -272,8 +289,8 @@ impl Rq<'_, '_> {
     }
 
     /// Accounts the class at each tick, whichever task runs.
-    pub(super) fn tick_high(&mut self) {
-        let Some(high) = self.m().cpu(self.cpu).high.as_deref() else { return };
+    pub(crate) fn tick_high(&mut self) {
+        let Some(high) = self.m().cpu(self.cpu).slots.high.as_deref() else { return };
         let (queued, turn) = (high.nr_queued() > 0, high.account.fair_turn());
         self.account_high();
         let c = self.m().cpu(self.cpu);
@@ -303,10 +320,14 @@ impl Rq<'_, '_> {
 impl Rq<'_, '_> {
     /// Tells CPUs where tasks of the class wait to push, since this CPU may keep none of the class
     /// waiting any more, once they have switched (as `tell_cpu_to_push`).
-    pub(super) fn pull_high_task(&mut self) {
+    pub(crate) fn pull_high_task(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
-        if c.high.as_deref().is_none_or(|high| high.nr_queued() > 0 || high.account.fair_turn()) {
+        if c.slots
+            .high
+            .as_deref()
+            .is_none_or(|high| high.nr_queued() > 0 || high.account.fair_turn())
+        {
             return;
         }
         if !c.rt.is_empty() || c.dl.tasks() > 0 || !m.root.online.contains(cpu) {
@@ -324,7 +345,7 @@ impl Rq<'_, '_> {
     }
 
     /// Moves a task of the class that waits here to where it runs at once.
-    pub(super) fn push_high_task(&mut self) {
+    pub(crate) fn push_high_task(&mut self) {
         let cpu = self.cpu;
         let Some(task) = self.m().waiting_high(cpu) else { return };
         let (least, cpus) = self.m().least_delay(task);

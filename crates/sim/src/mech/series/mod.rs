@@ -32,14 +32,22 @@
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.
 
-use crate::kernel::before;
+pub(crate) mod state;
+
 use crate::kernel::governor::schedutil;
 use crate::kernel::governor::schedutil::RESPONSE_TIME_MS;
-use crate::state::series::{CpuSeries, Limit, Room, Series};
+use crate::mech::before;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::series::state::{CpuSeries, Limit, Room, Series};
+use crate::state::machine::Machine;
+use crate::time::queue::Changed;
+use crate::time::queue::Ev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::energy_model::feec_margin;
 use risetime_kernel::pelt::{Decay, MAX_HALF_LIFE};
 use risetime_kernel::response_time::response_time_mult;
+use risetime_kernel::units::CpuId;
+use risetime_kernel::units::Instant;
 use risetime_kernel::units::{Span, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
@@ -49,6 +57,33 @@ use risetime_model::settings::{
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::sync::OnceLock;
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, m: &Machine) -> Series {
+        of_settings(m.rev, &e.settings)
+    }
+    fn of_cpu(e: &Experiment, m: &Machine, cpu: CpuId) -> CpuSeries {
+        of_cpu(m.rev, &e.platform, &e.platform.domains[m.cpu(cpu).domain], &e.settings)
+    }
+    fn bends(m: &Machine) -> bool {
+        !m.slots.series.is_mainline() || m.cpus.iter().any(|c| !c.slots.series.is_mainline())
+    }
+    fn notes(e: &Experiment) -> Vec<String> {
+        notes(e)
+    }
+    fn signals(e: &Experiment) -> &'static [&'static str] {
+        let waits = of_settings(e.policy.kernel, &e.settings).tracks_waiting();
+        if waits { &["waiting_avg"] } else { &[] }
+    }
+    fn plans(e: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {
+        let change = decay_change(e.policy.kernel, &e.settings).into_iter();
+        let at = |after| Instant(0) + e.phase + after;
+        change.map(|(after, _)| (at(after), Ev::Setting(Changed::PeltMultiplier))).collect()
+    }
+}
 
 pub(crate) const FITS_CAPACITY: IntOrName = IntOrName::new(Param {
     name: "fits_capacity",
@@ -151,7 +186,7 @@ pub(crate) const EAS_MARGIN: Int = Int::new(Param {
 });
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
-pub(crate) const GROUP: Group = Group::of(&[
+const GROUP: Group = Group::of(&[
     FITS_CAPACITY.0,
     MULTIPLIER.0,
     MULTIPLIER_TO.0,
