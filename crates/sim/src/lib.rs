@@ -32,7 +32,7 @@ pub use user::power_hal;
 
 use mutant::Mutant;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_model::{Experiment, InputError, Workload};
+use risetime_model::{Catalogue, Experiment, InputError, Workload};
 use risetime_trace::{Backend, BackendKind, Event, Outcome, RunError, TraceSink};
 use run::engine::Simulation;
 use run::{both_ways, setup};
@@ -75,6 +75,8 @@ pub struct Custom {
     pub tracker: Option<&'static tracker::Descriptor>,
     /// Idle governor; `None`: the one that settings name.
     pub idle_governor: Option<&'static cpuidle::Descriptor>,
+    /// Placement of fair tasks; `None`: the one that settings name.
+    pub placement: Option<&'static placement::Descriptor>,
     /// Makes who observes the machine, or bends it.
     pub hooks: Option<fn() -> Box<dyn Hooks>>,
 }
@@ -117,6 +119,17 @@ impl Backend for Counterfactual {
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         simulate(experiment, sink, Replay::default(), *self)
+    }
+}
+
+impl Custom {
+    /// Lists every setting of this backend, and those of the plug-ins, which are always available.
+    pub fn catalogue(&self) -> Catalogue {
+        let mut all = catalogue();
+        all.groups.extend(self.governor.map(|d| d.settings));
+        all.groups.extend(self.tracker.map(|d| d.settings));
+        all.groups.extend(self.placement.map(|d| d.settings));
+        all
     }
 }
 

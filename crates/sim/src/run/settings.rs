@@ -7,7 +7,7 @@ use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle::{self, CPUIDLE_GOVERNOR};
 use crate::kernel::governor::{self, GOVERNOR};
 use crate::kernel::perf_domain::{self, SCHED_ENERGY_AWARE};
-use crate::kernel::placement::PLACEMENT;
+use crate::kernel::placement::{self, PLACEMENT};
 use crate::kernel::tracker::{self, TRACKER};
 use crate::kernel::tunables::{
     self, BASE_SLICE_NS, SCHED_LATENCY_NS, SCHED_MIN_GRANULARITY_NS, SCHED_WAKEUP_GRANULARITY_NS,
@@ -125,6 +125,7 @@ fn check_start(
 pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group::of(KERNEL).titled("The system").checked(tunables::check)];
     groups.extend(governor::groups());
+    groups.extend(placement::groups());
     groups.extend(tracker::groups());
     groups.extend([
         cpuidle::GROUP,

@@ -17,7 +17,7 @@ use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::hrtimer;
 use crate::kernel::perf_domain;
 use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
-use crate::kernel::placement::PLACEMENT;
+use crate::kernel::placement::{self, Checked, PLACEMENT, Placement};
 use crate::kernel::preempt;
 use crate::kernel::sysctls;
 use crate::kernel::topology::sched_domains;
@@ -60,7 +60,7 @@ use crate::user::User;
 use crate::user::power_hal::Service;
 use crate::user::program::Program;
 use crate::user::together::Together;
-use crate::{Counterfactual, governor, placement};
+use crate::{Counterfactual, governor};
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpuidle::IdleState;
@@ -182,7 +182,7 @@ pub(crate) fn simulation_with<'a>(
         m,
         q: Queue::default(),
         governors,
-        placement: (placement::find(e.settings.get(&PLACEMENT).unwrap_or("fair")).make)(),
+        placement: placement(e, custom),
         effects: Effects::default(),
         driver: None,
         listens: sink.listens(),
@@ -224,6 +224,15 @@ pub(crate) fn simulation_with<'a>(
     k.m.classes.rebuild_root_domains(k.m.rev, &mut k.m.cpus, &k.m.tasks);
     k.add_stoppers(&e.settings);
     Ok(simulation)
+}
+
+/// The placement: a plug-in, else that of the settings.
+fn placement(e: &Experiment, custom: Custom) -> Box<dyn Placement> {
+    let named = || placement::find(e.settings.get(&PLACEMENT).unwrap_or("fair"));
+    match custom.placement {
+        Some(own) => Box::new(Checked((own.make)(&e.platform, &e.settings))),
+        None => (named().make)(&e.platform, &e.settings),
+    }
 }
 
 fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {

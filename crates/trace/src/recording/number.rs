@@ -1,6 +1,7 @@
 //! Conversion of each field of an event to numbers of a line, and back.
 
 use super::Lines;
+use crate::why::OTHER;
 use crate::{
     FreqLook, IdleType, LastSleep, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut, Why,
 };
@@ -237,10 +238,16 @@ impl Number for Name {
 impl Number for Why {
     fn put(self, line: &mut Numbers) {
         line.push(self.number());
+        if let Why::Other(reason) = self {
+            line.name = Some(Name::of(reason.word()));
+        }
     }
     fn take(line: &mut Fields<'_, '_>) -> Result<Why, InputError> {
-        let number = line.below(Why::ALL.len() as u64, "a choice")?;
-        Ok(Why::of_number(number.into()).unwrap_or(Why::Unknown))
+        let number = u64::from(line.below(OTHER + 1, "a choice")?);
+        Ok(match number {
+            OTHER => Why::other(&line.name),
+            number => Why::of_number(number).unwrap_or(Why::Unknown),
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Rq;
 use crate::kernel::fair::Join;
 use crate::kernel::governor::Occasion;
-use crate::kernel::placement::Placement;
+use crate::kernel::placement::{Placement, PlacementView};
 use crate::state::class::fair_policy;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Answer, Placed, Point, Step, Waker};
@@ -106,7 +106,7 @@ impl SchedClass for Fair {
         waker: Waker,
         effects: &mut Effects,
     ) -> Placed {
-        placement.wake(m, task, waker, effects)
+        placement.wake(&PlacementView { machine: m }, task, waker, effects)
     }
 }
 

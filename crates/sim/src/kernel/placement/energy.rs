@@ -95,6 +95,21 @@ pub(super) fn find_energy_efficient_cpu(
     Some(placed)
 }
 
+/// `compute_energy` of the domain of `cpu` with the task there, less that without it; `None`: there is no model of it.
+pub(super) fn added(m: &Machine, task: TaskId, cpu: CpuId) -> Option<u64> {
+    let domain = m.domain_of(cpu);
+    if domain.pd.states.is_empty() {
+        return None;
+    }
+    let (id, task) = (task, m.task(task));
+    let (p, clamps, busy) = (m.task_util(id), task.clamps(), task_busy_time(m, id));
+    let effects = RefCell::new(Effects::default());
+    let asked = Asked { m, id, task, prev: task.cpu, p, clamps, busy, plain: false, effects };
+    let mut without = Without::nothing(&asked, domain);
+    without.count_all();
+    Some(without.energy(Some(cpu)).saturating_sub(without.energy(None)))
+}
+
 impl Asked<'_> {
     fn cheapest(&self, span: &CpuSet) -> Placed {
         let stay = Placed { cpu: self.prev, why: Why::PrevCpu };
