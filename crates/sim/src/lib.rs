@@ -186,7 +186,7 @@ fn prepared(
     }
     simulation.k.kthread = kthread.filter(|_| mutant != Some(Mutant::SlowKthread));
     simulation.k.m.free_idle_exit |= free_idle_exit;
-    simulation.k.m.hrtimers.given = given.is_some();
+    simulation.k.m.slots.hrtimers.given = given.is_some();
     let delays = experiment.workload.tasks.iter().map(|t| t.delay).collect();
     let start = Instant(experiment.phase.0);
     let steering = replay::impose(&mut simulation, image, given, start, delays);
@@ -230,7 +230,7 @@ fn finish(
     for (group, stat) in simulation.k.m.quotas() {
         simulation.k.emit(Event::Quota { group, stat });
     }
-    let (events, interrupts) = (simulation.k.events, simulation.k.m.hrtimers.interrupts);
+    let (events, interrupts) = (simulation.k.events, simulation.k.m.slots.hrtimers.interrupts);
     let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
     simulation.k.sink.end(end);
     let notes = setup::notes(experiment).into_iter().chain(stuck).chain(note);

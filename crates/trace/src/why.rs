@@ -141,8 +141,8 @@ reasons! {
     0 Unknown "unknown" "unknown",
 }
 
-/// Number of [`Why::Other`] in a recording, where its word stands at the line's end.
-pub(crate) const OTHER: u64 = 40;
+/// Number of [`Why::Other`] in a recording, where its word stands at the line's end; beyond all that the table may ever have.
+pub(crate) const OTHER: u64 = 255;
 
 /// A reason that a plug-in gives, by its word: no bigger than a row's number, so that events stay small.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

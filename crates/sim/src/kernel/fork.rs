@@ -37,7 +37,7 @@ pub(crate) fn new_task(m: &Machine, comm: Name, nth: u64, role: Role) -> (TaskId
         role,
         state: State::New,
         sched: Sched {
-            rr_left: m.sysctls.rr_timeslice,
+            rr_left: m.slots.sysctls.rr_timeslice,
             muqss: m.slots.muqss.map(|_| muqss::Entity::default()),
             ..Sched::new()
         },

@@ -1,13 +1,10 @@
-//! The kernel: mechanisms, one file each, and policies, one file and one registry line each.
+//! The kernel: what every one does, and policies, one file and one registry line each. What a machine may have or lack: [`crate::mech`].
 //!
 //! ```text
 //! core    creation, wakeup, switch     tick        class/    which class runs: stop, deadline, rt, fair
 //! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
-//! idle    idle state, stopped tick                preempt   when a CPU reschedules
-//! clockevents when a CPU's timer interrupts      hrtimer timers that wait for the tick
-//! thermal temperature ─> highest frequency         pressure/ what takes capacity, and who hears of it
-//! perf_domain the energy model of each frequency domain
+//! idle    idle state, stopped tick                clockevents when a CPU's timer interrupts
 //! ```
 //!
 //! Who changes one thing has a handle on it, behind which the rest of the machine can only be read:
@@ -36,17 +33,13 @@ pub(crate) mod fork;
 pub mod governor;
 pub(crate) mod hierarchy;
 pub(crate) mod hotplug;
-pub(crate) mod hrtimer;
 pub(crate) mod idle;
 pub(crate) mod interrupt;
-pub(crate) mod perf_domain;
 pub mod placement;
 pub(crate) mod policy;
 pub(crate) mod pre_6_8;
-pub(crate) mod preempt;
 pub(crate) mod rq;
 pub(crate) mod syscalls;
-pub(crate) mod sysctls;
 pub(crate) mod tick;
 pub(crate) mod topology;
 pub mod tracker;

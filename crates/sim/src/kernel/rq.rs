@@ -20,6 +20,7 @@
 use crate::kernel::Kernel;
 use crate::kernel::governor::Occasion;
 use crate::mech::cache::state::SchedCache;
+use crate::mech::preempt::state::Preempt;
 use crate::mech::series::state::Series;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
@@ -30,7 +31,6 @@ use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
 use crate::state::hooks::Waker;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Role, State, Task};
-use crate::state::preempt::Preempt;
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -202,7 +202,7 @@ impl Rq<'_, '_> {
     /// The state of how CPUs learn that they should reschedule.
     #[inline]
     pub(crate) fn preempt(&mut self) -> &mut Preempt {
-        &mut self.k.m.preempt
+        &mut self.k.m.slots.preempt
     }
     /// Notes whether the running task leaves before it is back in user mode, as its group is
     /// throttled.
@@ -321,14 +321,14 @@ impl Rq<'_, '_> {
         if !self.m().rt_throttles() {
             return;
         }
-        let (now, period) = (self.m().now, self.m().sysctls.rt.period);
+        let (now, period) = (self.m().now, self.m().slots.sysctls.rt.period);
         if let Some(at) = self.k.m.classes.start_rt_bandwidth(now, period) {
             self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
         }
     }
     /// The counter of interrupts of timers.
     pub(crate) fn timer_interrupts(&mut self) -> &mut u64 {
-        &mut self.k.m.hrtimers.interrupts
+        &mut self.k.m.slots.hrtimers.interrupts
     }
     /// Whether the CPUs with too many real-time tasks are to push, right after this CPU's switch.
     pub(crate) fn set_push_rt(&mut self, on: bool) {

@@ -14,19 +14,31 @@ pub(crate) mod slots;
 
 pub(crate) mod before;
 pub(crate) mod cache;
+pub(crate) mod demotion;
+pub(crate) mod dl_rules;
 pub(crate) mod high;
+pub(crate) mod hrtimers;
 pub(crate) mod muqss;
 pub(crate) mod overcommit;
+pub(crate) mod perf_domain;
+pub(crate) mod preempt;
 pub(crate) mod pressure;
 pub(crate) mod rt_groups;
 pub(crate) mod series;
+pub(crate) mod sysctls;
 pub(crate) mod thermal;
 
 /// Hands the mechanisms to the macro `$then`, in the order in which their settings are listed.
 macro_rules! mechanisms {
     ($then:ident) => {
         $then! {
+            perf_domain,
+            preempt,
+            hrtimers,
+            sysctls,
             cache,
+            demotion,
+            dl_rules,
             rt_groups,
             high,
             overcommit,

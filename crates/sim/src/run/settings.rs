@@ -1,19 +1,17 @@
 //! The settings this backend knows: a list of groups, each declared where its mechanism is.
 
 use crate::kernel::balance::NI_RANDOM;
-use crate::kernel::class::{demotion, dl_placement, stop};
+use crate::kernel::class::stop;
 use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle::{self, CPUIDLE_GOVERNOR};
 use crate::kernel::governor::{self, GOVERNOR};
-use crate::kernel::perf_domain::{self, SCHED_ENERGY_AWARE};
 use crate::kernel::placement::{self, PLACEMENT};
 use crate::kernel::tracker::{self, TRACKER};
 use crate::kernel::tunables::{
     self, BASE_SLICE_NS, SCHED_LATENCY_NS, SCHED_MIN_GRANULARITY_NS, SCHED_WAKEUP_GRANULARITY_NS,
 };
-use crate::kernel::{hrtimer, preempt, sysctls};
-use crate::mech::cache;
+use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::run::both_ways::SHORT_WAYS;
 use crate::run::mechanisms;
 use crate::state::class::{RT_UCLAMP_MIN, UCLAMP_MAX, UCLAMP_MIN, UCLAMP_TASK};
@@ -127,16 +125,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(governor::groups());
     groups.extend(placement::groups());
     groups.extend(tracker::groups());
-    groups.extend([
-        cpuidle::GROUP,
-        perf_domain::GROUP,
-        preempt::GROUP,
-        hrtimer::GROUP,
-        sysctls::GROUP,
-        cache::GROUP,
-        demotion::GROUP,
-        dl_placement::GROUP,
-    ]);
+    groups.push(cpuidle::GROUP);
     groups.extend(mechanisms::groups(false));
     groups.extend([cost::GROUP, stop::GROUP]);
     groups.extend(mechanisms::groups(true));

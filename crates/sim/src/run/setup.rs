@@ -4,7 +4,6 @@ use crate::Custom;
 use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::balance::NI_RANDOM;
-use crate::kernel::class::dl_placement;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
@@ -14,21 +13,20 @@ use crate::kernel::fork::new_task;
 use crate::kernel::governor::GOVERNOR;
 use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
-use crate::kernel::hrtimer;
-use crate::kernel::perf_domain;
-use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
 use crate::kernel::placement::{self, Checked, PLACEMENT, Placement};
-use crate::kernel::preempt;
-use crate::kernel::sysctls;
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
 use crate::kernel::tracker::TRACKER;
 use crate::kernel::tunables;
+use crate::mech::dl_rules;
 use crate::mech::muqss;
+use crate::mech::perf_domain;
+use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::mech::pressure;
 use crate::mech::rt_groups::state::RT_GROUP_SCHED;
 use crate::mech::series;
 use crate::mech::slots::{CpuSlots, Slots};
+use crate::mech::sysctls;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::run::mechanisms;
@@ -42,7 +40,6 @@ use crate::state::dice::Dice;
 use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
-use crate::state::hrtimer::CpuHrtimers;
 use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
 use crate::state::machine::{
@@ -54,7 +51,7 @@ use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
 use crate::state::topology::SchedDomains;
 use crate::time::cost;
-use crate::time::queue::{Changed, Ev, Queue};
+use crate::time::queue::{Ev, Queue};
 use crate::time::work::{of_kind, speed};
 use crate::user::User;
 use crate::user::power_hal::Service;
@@ -207,12 +204,6 @@ pub(crate) fn simulation_with<'a>(
     let k = &mut simulation.k;
     let start = Instant(0) + e.phase;
     plan_hotplug(&mut k.q, &hotplug, start);
-    if let Some(after) = perf_domain::ready_after(&e.settings) {
-        k.q.push(start + after, Ev::Setting(Changed::EnergyModel));
-    }
-    if let Some(after) = hrtimer::changes_at(&e.settings) {
-        k.q.push(start + after, Ev::Setting(Changed::Highres));
-    }
     let change = series::decay_change(e.policy.kernel, &e.settings);
     k.m.decay_later = change.map(|(_, decay)| decay);
     if mechanisms::begin(k, e)? {
@@ -311,7 +302,6 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             idle_time: IdleTime::new(rev),
             nice_time: Span(0),
             drawn: Drawn::of_cpu(e.seed, cpu),
-            hrtimers: CpuHrtimers::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> =
@@ -367,8 +357,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: cost::of_experiment(e),
-        sysctls: sysctls::of_experiment(e),
-        rules: dl_placement::of_experiment(e),
+        rules: dl_rules::of_experiment(e),
         tally: None,
         ni_random: (e.settings.get(&NI_RANDOM) == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
@@ -377,7 +366,6 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         unheard: true,
         keeps_opp: true,
         need_resched: CpuSet::EMPTY,
-        preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,
         start: Start {
             util: int(&START_UTIL).map(|v| Util(v as u64)),
@@ -392,9 +380,6 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         hooks: None,
         tracker: None,
         slots: Slots::default(),
-        em_coherent: perf_domain::is_coherent(&e.settings),
-        eas_off_in_boost: perf_domain::is_off_in_boost(&e.settings),
-        hrtimers: hrtimer::of_settings(&e.settings),
     };
     machine.slots = mechanisms::of_machine(e, &machine);
     for cpu in platform.cpus() {

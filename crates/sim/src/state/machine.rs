@@ -11,6 +11,7 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
+use crate::mech::perf_domain::state::{PerfDomain, Scale};
 use crate::mech::pressure::state::Caps;
 use crate::mech::slots::{CpuSlots, Slots};
 use crate::state::class::Stopper;
@@ -22,14 +23,10 @@ use crate::state::dice::Dice;
 use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::hooks::{Busy, Hooks};
-use crate::state::hrtimer::{CpuHrtimers, Hrtimers};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
-use crate::state::perf_domain::{PerfDomain, Scale};
-use crate::state::preempt::Preempt;
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
-use crate::state::sysctls::Sysctls;
 use crate::state::tally::Tally;
 use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
@@ -120,7 +117,6 @@ pub struct Machine {
     pub(crate) base_slice: Span,
     /// Costs of what is not free.
     pub(crate) costs: Costs,
-    pub(crate) sysctls: Sysctls,
     /// Rules of deadline tasks: where they go, and what else may be ruled for them.
     pub(crate) rules: DlRules,
     /// NI_RANDOM, where it is on.
@@ -139,8 +135,6 @@ pub struct Machine {
     pub(crate) keeps_opp: bool,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
-    /// State of how CPUs got it.
-    pub(crate) preempt: Preempt,
     /// CPUs whose task is in a throttled group and has not left yet (`kernel/bandwidth.rs`).
     pub(crate) throttle_work: CpuSet,
     /// Start of the experiment.
@@ -157,11 +151,6 @@ pub struct Machine {
     pub(crate) tracker: Option<Box<dyn Tracker>>,
     /// State of the mechanisms ([`crate::mech`]).
     pub(crate) slots: Slots,
-    pub(crate) hrtimers: Hrtimers,
-    /// Energy models keep the pair of capacity and frequency with which they were made.
-    pub(crate) em_coherent: bool,
-    /// Placement does without energy while a governor wants a boost OPP.
-    pub(crate) eas_off_in_boost: bool,
 }
 
 /// The start settings, until they have taken effect.
@@ -284,7 +273,6 @@ pub(crate) struct Cpu {
     /// `CPUTIME_NICE`: ticks that found a task of a nice value above 0.
     pub(crate) nice_time: Span,
     pub(crate) drawn: Drawn,
-    pub(crate) hrtimers: CpuHrtimers,
 }
 
 /// Work that an idle CPU is kicked to do on behalf of all idle ones.

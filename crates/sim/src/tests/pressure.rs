@@ -5,7 +5,7 @@ use super::generate::experiments;
 use super::properties::run_checked;
 use super::{Bytes, experiment};
 use crate::draws;
-use crate::state::perf_domain::PerfDomain;
+use crate::mech::perf_domain::state::PerfDomain;
 use crate::{Counterfactual, setup};
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;

@@ -66,11 +66,11 @@ pub(crate) enum Ev {
 /// A change of the machine while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Changed {
-    /// Whether timers have a resolution of their own ([`crate::kernel::hrtimer`]).
+    /// Whether timers have a resolution of their own ([`crate::mech::hrtimers`]).
     Highres,
     /// The speed of time for load tracking changes ([`crate::mech::series`]).
     PeltMultiplier,
-    /// An energy model is there from now on ([`crate::kernel::perf_domain`]).
+    /// An energy model is there from now on ([`crate::mech::perf_domain`]).
     EnergyModel,
 }
 

@@ -243,11 +243,12 @@ impl Number for Why {
         }
     }
     fn take(line: &mut Fields<'_, '_>) -> Result<Why, InputError> {
-        let number = u64::from(line.below(OTHER + 1, "a choice")?);
-        Ok(match number {
-            OTHER => Why::other(&line.name),
-            number => Why::of_number(number).unwrap_or(Why::Unknown),
-        })
+        if line.values[..line.len].get(line.next) == Some(&OTHER) {
+            line.next += 1;
+            return Ok(Why::other(&line.name));
+        }
+        let number = line.below(Why::ALL.len() as u64, "a choice")?;
+        Ok(Why::of_number(number.into()).unwrap_or(Why::Unknown))
     }
 }
 

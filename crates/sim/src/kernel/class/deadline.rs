@@ -229,7 +229,7 @@ impl Rq<'_, '_> {
             self.c().dl.remove(id);
             if self.dl_mut(task).start_timer(now) {
                 self.arm_changed(ClassTimer::Replenish(task), before, self.m().dl(task).timer);
-                if self.m().sysctls.demotion {
+                if self.m().slots.sysctls.demotion {
                     self.demote_later(task);
                 }
             } else {
@@ -242,7 +242,7 @@ impl Rq<'_, '_> {
         }
         // Deadline time counts as real-time, as long as that is not over.
         let throttle = &self.m().cpu(cpu).rt_throttle;
-        let runtime = self.m().sysctls.rt.runtime.map_or(0, |r| r.0);
+        let runtime = self.m().slots.sysctls.rt.runtime.map_or(0, |r| r.0);
         if self.m().rt_throttles()
             && (self.m().classes.rt_period.is_some() || throttle.time < runtime)
         {

@@ -23,9 +23,7 @@
 mod cpudl;
 mod cpupri;
 mod deadline;
-pub(crate) mod demotion;
-pub(crate) mod dl_placement;
-mod dl_push;
+pub(crate) mod dl_push;
 pub(crate) mod dl_server;
 pub(crate) mod fair;
 mod rt;

@@ -107,7 +107,7 @@ impl Rq<'_, '_> {
         c.rt.enqueue(priority, task, head);
         c.needs_changed();
         self.start_rt_bandwidth();
-        if self.m().sysctls.demotion && self.m().cpu(self.cpu).rt_throttle.throttled {
+        if self.m().slots.sysctls.demotion && self.m().cpu(self.cpu).rt_throttle.throttled {
             self.demote_later(task);
         }
         self.rt_rq_changed();
@@ -143,7 +143,7 @@ impl Rq<'_, '_> {
         if !runs || !(throttles || kicks) {
             return;
         }
-        let (delta, limit) = (self.delta_exec(), self.m().sysctls.rt);
+        let (delta, limit) = (self.delta_exec(), self.m().slots.sysctls.rt);
         if kicks && delta > Span(0) {
             self.cpufreq_update_util();
         }
@@ -189,7 +189,7 @@ impl Rq<'_, '_> {
     /// Counts a tick of a SCHED_RR task's slice; returns whether it was the last one, and a new
     /// slice begins.
     pub(crate) fn slice_is_over(&mut self, curr: TaskId) -> bool {
-        let timeslice = self.m().sysctls.rr_timeslice;
+        let timeslice = self.m().slots.sysctls.rr_timeslice;
         let sched = &mut self.t(curr).sched;
         if !matches!(sched.policy, Policy::Rr { .. }) {
             return false;
@@ -223,7 +223,7 @@ impl Rq<'_, '_> {
     /// Gives the CPU its RT runtime back; returns whether the timer has to go on for it.
     fn rt_period_over(&mut self) -> bool {
         self.update_rq_clock();
-        let limit = self.m().sysctls.rt;
+        let limit = self.m().slots.sysctls.rt;
         let c = self.c();
         let resumes = c.rt_throttle.period_over(limit);
         let busy = c.rt_throttle.time != 0 || !c.rt.is_empty();

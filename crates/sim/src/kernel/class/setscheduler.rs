@@ -372,7 +372,7 @@ impl Rq<'_, '_> {
         let limit = self.m().cpus[0].dl.max_bw;
         let (tasks, capacity) = self.promised(task);
         let total = tasks + cap_scale(self.m().classes.groups_bw, capacity);
-        let limited = self.m().sysctls.rt.runtime.is_some();
+        let limited = self.m().slots.sysctls.rt.runtime.is_some();
         if limited && dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
             let us = |s: Span| s.0 / 1000;

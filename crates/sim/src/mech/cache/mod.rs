@@ -49,6 +49,9 @@ use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::cell::Cell;
 
 impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
     fn of_machine(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
         of_experiment(e, m)
     }
@@ -121,7 +124,7 @@ const UINT_MAX: i64 = u32::MAX as i64;
 const MANY_PERCENT: i64 = 1_000_000;
 
 /// `/sys/kernel/debug/sched/llc_balancing`.
-pub(crate) const GROUP: Group =
+const GROUP: Group =
     Group::of(&[ENABLED.0, TOLERANCE.0, PERIOD.0, TIMEOUT.0, OVERAGGR.0, IMBALANCE.0])
         .titled("Tasks that gather under one cache")
         .checked(check);

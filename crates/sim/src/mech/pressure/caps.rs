@@ -507,7 +507,7 @@ impl Kernel<'_> {
         for &cpu in &related {
             self.rq(cpu).update_rq_clock();
         }
-        let (rev, coherent) = (self.m.rev, self.m.em_coherent);
+        let (rev, coherent) = (self.m.rev, self.m.slots.perf_domain.coherent);
         let d = &mut self.m.domains[domain];
         d.scale.freq_ref = top;
         let taken = d.scale.pressure(d.scale.capacity, freq_ref);

@@ -220,7 +220,7 @@ pub(crate) fn caps(e: &Experiment, index: usize) -> Caps {
 
 /// Whether a domain's limits, or the capacity of its CPUs, change while the machine runs.
 pub(crate) fn changes_later(d: &FreqDomain) -> bool {
-    d.caps.is_planned() || d.caps.uses(Interface::Permanent) || !d.scale.of_opp.is_empty()
+    d.caps.is_planned() || d.caps.uses(Interface::Permanent)
 }
 
 /// Whether boost OPPs are there (`/sys/devices/system/cpu/cpufreq/boost`).

@@ -92,7 +92,7 @@ impl Mechanism for state::Own {
         }
         let all = m.groups.promised_below(GroupId::ROOT);
         let (limit, capacity) = (m.cpus[0].dl.max_bw, m.classes.total_capacity);
-        let limited = m.sysctls.rt.runtime.is_some();
+        let limited = m.slots.sysctls.rt.runtime.is_some();
         if limited && !dl_check_tg(limit, capacity, m.classes.total_bw, all) {
             let room = cap_scale(limit, capacity).saturating_sub(m.classes.total_bw);
             let what = format!(

@@ -329,7 +329,7 @@ impl Follower<'_, '_> {
             }
         }
         // Real-time tasks, too, where they are throttled (`rt_throttled`).
-        let (throttles, limit) = (m.rt_throttles(), m.sysctls.rt);
+        let (throttles, limit) = (m.rt_throttles(), m.slots.sysctls.rt);
         let class = next.map_or(Class::Fair, |next| m.class_of(next));
         let c = m.cpu_mut(cpu);
         match class {

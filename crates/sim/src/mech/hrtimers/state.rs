@@ -1,6 +1,15 @@
-//! State of high-resolution timers on the machine and its CPUs ([`crate::kernel::hrtimer`]).
+//! State of high-resolution timers on the machine and its CPUs ([`crate::mech::hrtimers`]).
 
+use crate::mech::slots::Slot;
 use risetime_kernel::units::Instant;
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Hrtimers;
+    type OfCpu = CpuHrtimers;
+}
 
 /// Timers of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,12 +22,19 @@
 //! drivers/cpufreq/cppc_cpufreq.c:cppc_get_cpu_power, cppc_get_cpu_cost, intel_pstate.c:hybrid_get_cost. What only a
 //! patch would have: the talk on system pressure of OSPM 2023.
 
+pub(crate) mod state;
+
+use crate::mech::mechanism::Mechanism;
+use crate::mech::perf_domain::state::Switches;
+use crate::mech::perf_domain::state::{PerfDomain, Scale};
 use crate::state::machine::{FreqDomain, Machine};
-use crate::state::perf_domain::{PerfDomain, Scale};
+use crate::time::queue::Changed;
+use crate::time::queue::Ev;
 use risetime_kernel::energy_model::{
     EmPerfState, cppc_states, em_compute_costs_at, em_init_performance, em_recalc_costs,
     hybrid_states,
 };
+use risetime_kernel::units::Instant;
 use risetime_kernel::units::{Capacity, KHz, MicroWatts, Span, Util};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::{Domain, Opp};
@@ -35,6 +42,25 @@ use risetime_model::settings::{
     Default, Group, Home, Int, Name, Neutral, Param, Range, Settings, Value,
 };
 use risetime_model::{Experiment, InputError, Platform, Policy};
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, _: &Machine) -> Switches {
+        Switches {
+            coherent: on(&e.settings, &COHERENT),
+            off_in_boost: on(&e.settings, &OFF_IN_BOOST),
+        }
+    }
+    fn bends(m: &Machine) -> bool {
+        m.domains.iter().any(|d| !d.scale.of_opp.is_empty())
+    }
+    fn plans(e: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {
+        let at = ready_after(&e.settings).map(|after| Instant(0) + e.phase + after);
+        at.map(|at| (at, Ev::Setting(Changed::EnergyModel))).into_iter().collect()
+    }
+}
 
 const ENERGY_MODEL: Name = Name::new(Param {
     name: "energy_model",
@@ -91,7 +117,7 @@ pub const SCHED_ENERGY_AWARE: Int = Int::new(Param {
     home: Home::Sysctl("kernel.sched_energy_aware"),
 });
 
-pub(crate) const GROUP: Group =
+const GROUP: Group =
     Group::of(&[ENERGY_MODEL.0, COHERENT.0, OPP_CAPACITY.0, OFF_IN_BOOST.0, READY.0])
         .titled("The energy model")
         .checked(check);
@@ -138,11 +164,6 @@ fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<()
         return refused(OFF_IN_BOOST.name, "1", what);
     }
     Ok(())
-}
-
-/// Whether EAS steps back while a boost OPP is wanted.
-pub(crate) fn is_off_in_boost(settings: &Settings) -> bool {
-    on(settings, &OFF_IN_BOOST)
 }
 
 /// The time until which there is no energy model; `None`: it is there from the start.
@@ -264,11 +285,7 @@ impl Machine {
     #[inline]
     pub(crate) fn is_energy_aware(&self) -> bool {
         self.root.energy_aware
-            && !(self.eas_off_in_boost && self.domains.iter().any(|d| d.wanted > d.scale.nominal))
+            && !(self.slots.perf_domain.off_in_boost
+                && self.domains.iter().any(|d| d.wanted > d.scale.nominal))
     }
-}
-
-/// Whether the model keeps its pair.
-pub(crate) fn is_coherent(settings: &Settings) -> bool {
-    on(settings, &COHERENT)
 }

@@ -11,13 +11,15 @@
 //! bl-cbs             a CPU with room                     where it costs least power and fits  -; likewise
 //! ```
 //!
-//! EDF's test here: [`crate::state::dl_rules`]. It is exact for deadlines at the end of periods; where a deadline is shorter, what is due
+//! EDF's test here: [`crate::mech::dl_rules::state`]. It is exact for deadlines at the end of periods; where a deadline is shorter, what is due
 //! within any time has to fit, too. For gedf and clustered sums are not enough, as the kernel's own are not: they are soft by design.
 //! With priorities in place of deadlines: [`fixed`].
 //!
 //! DEVIATES(dl-placement-capacity): the test supposes what limits of the frequency leave of each CPU when it is asked, and not what
 //! interrupts take of it, nor a cap that comes later (the kernel's admission: the whole capacity). partitioned and clustered stay where they
 //! are under such a cap; apedf and bl-cbs go, at their next wakeup, where the test holds, if it does anywhere. Who stays may be late.
+
+pub(crate) mod state;
 
 mod apedf;
 mod bl_cbs;
@@ -26,10 +28,17 @@ mod fixed;
 mod gedf;
 mod partitioned;
 
+use crate::mech::mechanism::Mechanism;
 use crate::state::class::{DlFrequency, DlPlacement, DlRules, Fixed, FixedBy};
 use risetime_kernel::features;
 use risetime_model::settings::{Default, Group, Home, Name, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+}
 
 /// All placements, the stock kernel's first.
 const PLACEMENTS: [&dyn DlPlacement; 7] = [
@@ -81,7 +90,7 @@ const AS: Name = Name::new(Param {
     home: Home::Simulator(Neutral::Name("edf")),
 });
 
-pub(crate) const GROUP: Group = Group::of(&[PLACEMENT.0, FREQUENCY.0, ORDER.0, AS.0])
+const GROUP: Group = Group::of(&[PLACEMENT.0, FREQUENCY.0, ORDER.0, AS.0])
     .titled("Deadline tasks, as no stock kernel has them")
     .checked(check);
 

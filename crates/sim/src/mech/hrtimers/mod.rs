@@ -29,16 +29,34 @@
 //! names (the handler is `tick_nohz_handler` up to 6.7) and for 6.1's stopped tick, whose device is switched off after each
 //! interrupt, in 6.12 and 7.2 by the idle loop.
 
+pub(crate) mod state;
+
 use crate::kernel::rq::Rq;
+use crate::mech::hrtimers::state::Hrtimers;
+use crate::mech::mechanism::Mechanism;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
-use crate::state::hrtimer::Hrtimers;
 use crate::state::machine::Machine;
+use crate::time::queue::Changed;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::Experiment;
 use risetime_model::settings::{
     Default, Group, Home, Int, Name, Neutral, Param, Range, Settings, keys,
 };
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, _: &Machine) -> Hrtimers {
+        of_settings(&e.settings)
+    }
+    fn plans(e: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {
+        let at = changes_at(&e.settings).map(|after| Instant(0) + e.phase + after);
+        at.map(|at| (at, Ev::Setting(Changed::Highres))).into_iter().collect()
+    }
+}
 
 /// Whether timers have a resolution of their own.
 pub(crate) const HIGHRES: Name = Name::new(Param {
@@ -70,7 +88,7 @@ const STOP_TICK: &str = "stop_tick";
 const KEEP_TICK: &str = "keep_tick";
 
 /// Settings of timers.
-pub(crate) const GROUP: Group = Group::of(&[HIGHRES.0, CHANGE_MS.0, CHANGE.0]).titled("Timers");
+const GROUP: Group = Group::of(&[HIGHRES.0, CHANGE_MS.0, CHANGE.0]).titled("Timers");
 
 /// The kind of timers that settings ask for.
 pub(crate) fn of_settings(settings: &Settings) -> Hrtimers {
@@ -132,7 +150,7 @@ impl Rq<'_, '_> {
                         break;
                     }
                     self.c().class_timers.remove_at(at, timer);
-                    self.c().hrtimers.running = true;
+                    self.c().slots.hrtimers.running = true;
                     self.push(now, class_event(timer, true));
                 }
                 (_, Some((_, task))) => {
@@ -147,16 +165,16 @@ impl Rq<'_, '_> {
                 (_, None) => break,
             }
         }
-        if self.m().cpu(cpu).hrtimers.running {
+        if self.m().cpu(cpu).slots.hrtimers.running {
             self.push(now, Ev::RunQueues { cpu, done: true });
         }
     }
 
     /// Timers have another resolution from now on; an idle CPU is told so by an interrupt.
     pub(crate) fn changes_resolution(&mut self) {
-        let (cpu, now, timers) = (self.cpu, self.m().now, self.m().hrtimers);
+        let (cpu, now, timers) = (self.cpu, self.m().now, self.m().slots.hrtimers);
         let low_res = timers.low_res;
-        self.c().hrtimers.sched_timer_left = low_res && timers.keeps_tick;
+        self.c().slots.hrtimers.sched_timer_left = low_res && timers.keeps_tick;
         for (at, task) in self.c().timers.take() {
             self.c().timers.insert((at, task));
             let t = self.t(task);
@@ -191,7 +209,7 @@ impl Rq<'_, '_> {
     /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
     /// (`__hrtimer_run_queues`), up to the first timer of any kind whose time is yet to come.
     pub(crate) fn run_soft_expired(&mut self) {
-        if self.m().costs.slack == Span(0) || self.m().hrtimers.at_ticks() {
+        if self.m().costs.slack == Span(0) || self.m().slots.hrtimers.at_ticks() {
             return;
         }
         let now = self.m().now;

@@ -13,14 +13,23 @@
 //! out of their time slice" (P. Zijlstra), and for real-time throttling (J. Fernandes). No stock kernel has it. The change is made at
 //! the instant of throttling, between two switches; what changing class costs is not modelled.
 
+pub(crate) mod state;
+
 use crate::kernel::rq::Rq;
+use crate::mech::mechanism::Mechanism;
 use crate::state::class::{Class, Demoted};
 use crate::state::machine::State;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::settings::{Default, Group, Home, Name, Neutral, Param, Range};
 use risetime_model::workload::Policy;
 
-pub(crate) const GROUP: Group = Group::of(&[DEMOTION.0]).titled("Demotion, which no kernel has");
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+}
+
+const GROUP: Group = Group::of(&[DEMOTION.0]).titled("Demotion, which no kernel has");
 
 /// Name of the setting.
 pub(crate) const DEMOTION: Name = Name::new(Param {
@@ -100,7 +109,7 @@ impl Rq<'_, '_> {
     }
 
     /// Ends a demotion, whatever comes next: the task changes its policy itself.
-    pub(super) fn end_demotion(&mut self, task: TaskId) {
+    pub(crate) fn end_demotion(&mut self, task: TaskId) {
         if self.m().task(task).sched.demoted.as_ref().is_some_and(|d| d.was.is_some()) {
             self.demotion(task);
         }

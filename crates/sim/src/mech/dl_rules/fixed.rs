@@ -125,10 +125,10 @@ impl Machine {
     /// Whether jobs of these tasks in a period may take more than real-time tasks have of it, up to
     /// 6.11.
     fn may_throttle(&self, tasks: &[FpTask]) -> bool {
-        let Some(runtime) = self.sysctls.rt.runtime.filter(|_| self.rt_throttles()) else {
+        let Some(runtime) = self.slots.sysctls.rt.runtime.filter(|_| self.rt_throttles()) else {
             return false;
         };
-        let period = self.sysctls.rt.period;
+        let period = self.slots.sysctls.rt.period;
         let jobs = |t: &FpTask| (period.0 + t.deadline.0).div_ceil(t.period.0.max(1)) * t.runtime.0;
         runtime < period && tasks.iter().map(jobs).sum::<u64>() > runtime.0
     }

@@ -23,15 +23,28 @@
 //! calls of its own, so only events of the workload count as such.
 //! Source: kernel/sched/core.c:__resched_curr, ttwu_queue_cond, sched_tick; kernel/Kconfig.preempt.
 
+pub(crate) mod state;
+
 use crate::kernel::rq::Rq;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::preempt::state::Preempt;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::units::CpuId;
 use risetime_kernel::{KernelRev, features};
+use risetime_model::Experiment;
 use risetime_model::settings::{Default, Group, Home, Name, Param, Range, Settings, Value};
+
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, _: &Machine) -> Preempt {
+        of_settings(&e.settings)
+    }
+}
 
 /// The preemption model.
 pub const PREEMPT: Name = Name::new(Param {
@@ -49,7 +62,7 @@ const LAZY: &str = "lazy";
 const VOLUNTARY: &str = "voluntary";
 const FULL: &str = "full";
 
-pub(crate) const GROUP: Group = Group::of(&[PREEMPT.0]).titled("Preemption");
+const GROUP: Group = Group::of(&[PREEMPT.0]).titled("Preemption");
 
 /// The model of a kernel that nobody has told otherwise.
 fn preempt_of(rev: KernelRev) -> Value {
@@ -85,14 +98,14 @@ impl Rq<'_, '_> {
     /// `resched_curr_lazy`, which the fair class asks for.
     pub(crate) fn resched_curr_lazy(&mut self) {
         let cpu = self.cpu;
-        if !self.m().preempt.lazy || self.m().cpu(cpu).curr.is_none() {
+        if !self.m().slots.preempt.lazy || self.m().cpu(cpu).curr.is_none() {
             return self.resched_curr();
         }
         if self.m().need_resched.contains(cpu) {
             return;
         }
         self.preempt().flagged.insert(cpu);
-        if self.m().preempt.waking_on.is_none_or(|by| by == cpu) {
+        if self.m().slots.preempt.waking_on.is_none_or(|by| by == cpu) {
             self.set_need_resched();
         }
     }
@@ -101,7 +114,7 @@ impl Rq<'_, '_> {
     /// call, or is at its tick.
     pub(crate) fn hears(&mut self) {
         let cpu = self.cpu;
-        if self.m().preempt.flagged.contains(cpu) {
+        if self.m().slots.preempt.flagged.contains(cpu) {
             self.set_need_resched();
         }
     }
@@ -142,13 +155,13 @@ impl Rq<'_, '_> {
 #[inline]
 pub(crate) fn wakes_from(m: &Machine, by: CpuId, to: CpuId) -> Option<CpuId> {
     let by = if m.cpus_share_cache(by, to) { by } else { to };
-    Some(by).filter(|_| m.preempt.lazy)
+    Some(by).filter(|_| m.slots.preempt.lazy)
 }
 
 impl Machine {
     /// `test_tsk_need_resched`: the flag that is not lazy.
     pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
-        let flag = self.need_resched.contains(cpu) && !self.preempt.flagged.contains(cpu);
+        let flag = self.need_resched.contains(cpu) && !self.slots.preempt.flagged.contains(cpu);
         flag || self.cpu(cpu).resched_held
     }
 }

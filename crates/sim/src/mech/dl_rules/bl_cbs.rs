@@ -39,7 +39,7 @@ use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_trace::Why;
 
-pub(super) struct BigLittleCbs;
+pub(crate) struct BigLittleCbs;
 
 impl DlPlacement for BigLittleCbs {
     fn about(&self) -> (&'static str, &'static str) {

@@ -1,9 +1,19 @@
-//! State of which CPUs should reschedule, and how they learn of it (`kernel/preempt.rs`).
+//! State of which CPUs should reschedule, and how they learn of it ([`super`]).
 
+use crate::mech::slots::Slot;
 use crate::state::cpuset::CpuSet;
 use risetime_kernel::units::CpuId;
 
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Preempt;
+    type OfCpu = ();
+}
+
 /// The flags of all CPUs.
+#[derive(Default)]
 pub(crate) struct Preempt {
     pub(crate) lazy: bool,
     /// The kernel itself is not preempted.

@@ -32,19 +32,19 @@ use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
 /// Adaptive partitioned EDF with this fit.
-pub(super) struct Adaptive {
+pub(crate) struct Adaptive {
     name: &'static str,
     doc: &'static str,
     fit: Fit,
 }
 
-pub(super) const FIRST_FIT: Adaptive = Adaptive {
+pub(crate) const FIRST_FIT: Adaptive = Adaptive {
     name: "apedf-ff",
     doc: "adaptive partitioned EDF: moves where EDF's test fails, to the first CPU on which it holds",
     fit: Fit::First,
 };
 
-pub(super) const WORST_FIT: Adaptive = Adaptive {
+pub(crate) const WORST_FIT: Adaptive = Adaptive {
     name: "apedf-wf",
     doc: "adaptive partitioned EDF: moves where EDF's test fails, to the CPU with most room",
     fit: Fit::Worst,

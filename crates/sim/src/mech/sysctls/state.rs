@@ -1,8 +1,17 @@
 //! Values of the scheduler's sysctls and debugfs files that hold for the whole machine
-//! (`kernel/sysctls.rs` has the settings).
+//! ([`super`] has the settings).
 
+use crate::mech::slots::Slot;
 use risetime_kernel::rt::RtBandwidth;
 use risetime_kernel::units::Span;
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Sysctls;
+    type OfCpu = ();
+}
 
 /// Sysctls as they were resolved.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +24,19 @@ pub(crate) struct Sysctls {
     /// `sysctl_sched_migration_cost`: a task that ran so recently is cache-hot; `None`: every one is.
     pub(crate) migration_cost: Option<Span>,
     /// True if a task that has used up its runtime becomes a normal task
-    /// ([`crate::kernel::class::demotion`]).
+    /// ([`crate::mech::demotion`]).
     pub(crate) demotion: bool,
     /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
     pub(crate) nr_migrate: usize,
+}
+
+/// Nothing is limited, and nothing is moved: until the settings are known.
+impl Default for Sysctls {
+    fn default() -> Sysctls {
+        let rt = RtBandwidth { period: Span(0), runtime: None };
+        let (rr_timeslice, cfs_slice, migration_cost) = (0, Span(0), None);
+        Sysctls { rt, rr_timeslice, cfs_slice, migration_cost, demotion: false, nr_migrate: 0 }
+    }
 }
 
 impl Sysctls {

@@ -16,7 +16,7 @@ use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, TaskId};
 
 /// The stock kernel's.
-pub(super) struct GlobalEdf;
+pub(crate) struct GlobalEdf;
 
 impl DlPlacement for GlobalEdf {
     fn about(&self) -> (&'static str, &'static str) {

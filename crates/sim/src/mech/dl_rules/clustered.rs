@@ -18,7 +18,7 @@ use risetime_kernel::deadline::{BW_SHIFT, DlEntity};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
-pub(super) struct Clustered;
+pub(crate) struct Clustered;
 
 impl DlPlacement for Clustered {
     fn about(&self) -> (&'static str, &'static str) {

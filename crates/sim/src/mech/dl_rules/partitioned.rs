@@ -26,26 +26,26 @@ use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
 /// Partitioned EDF with this fit.
-pub(super) struct Partitioned {
+pub(crate) struct Partitioned {
     name: &'static str,
     doc: &'static str,
     fit: Fit,
 }
 
-pub(super) const FIRST_FIT: Partitioned = Partitioned {
+pub(crate) const FIRST_FIT: Partitioned = Partitioned {
     name: "partitioned-ff",
     doc: "partitioned EDF: a CPU for good, the first on which its test holds",
     fit: Fit::First,
 };
 
-pub(super) const WORST_FIT: Partitioned = Partitioned {
+pub(crate) const WORST_FIT: Partitioned = Partitioned {
     name: "partitioned-wf",
     doc: "partitioned EDF: a CPU for good, the one with most room",
     fit: Fit::Worst,
 };
 
 /// The CPU on which `asked` is in time beside all that belong there, by that fit.
-pub(super) fn fitting(m: &Machine, task: TaskId, asked: &DlEntity, fit: Fit) -> Option<CpuId> {
+pub(crate) fn fitting(m: &Machine, task: TaskId, asked: &DlEntity, fit: Fit) -> Option<CpuId> {
     let all = m.dl_smallest_first(task);
     let mut fitting = all.into_iter().filter(|cpu| m.dl_holds(*cpu, task, asked));
     match fit {

@@ -1,9 +1,27 @@
 //! The energy model of a frequency domain as the scheduler has it (`struct perf_domain`), and which capacity belongs
 //! to which frequency.
 
+use crate::mech::slots::Slot;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_cpu_energy};
 use risetime_kernel::units::{Capacity, KHz, Util};
 use risetime_kernel::{KernelRev, features};
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = Switches;
+    type OfCpu = ();
+}
+
+/// Switches of how the energy model is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Switches {
+    /// Energy models keep the pair of capacity and frequency with which they were made.
+    pub(crate) coherent: bool,
+    /// Placement does without energy while a governor wants a boost OPP.
+    pub(crate) off_in_boost: bool,
+}
 
 /// Power model that the scheduler has of a domain; no states where it has none.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! Rules for deadline tasks that a kernel may have in place of the stock one's: where they go, what frequencies
-//! follow, which class comes first, and priorities in place of deadlines. Which there are: `kernel/class/dl_placement/`.
+//! follow, which class comes first, and priorities in place of deadlines. Which there are: [`super`].
 //!
 //! ```text
 //! EDF's test on a CPU     Σ runtime / period ≤ max_bw · capacity / 1024       of those that belong there
@@ -14,6 +14,7 @@
 //! Source of the sums: [`risetime_kernel::deadline`].
 
 use crate::mech::pressure::state::{Input, Interface};
+use crate::mech::slots::Slot;
 use crate::state::class::Class;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
@@ -21,6 +22,14 @@ use risetime_kernel::demand::edf_demand_holds;
 use risetime_kernel::supply::FpTask;
 use risetime_kernel::units::{Capacity, CpuId, TaskId};
 use risetime_model::workload::Policy;
+
+/// The mechanism.
+pub(crate) struct Own;
+
+impl Slot for Own {
+    type OfMachine = ();
+    type OfCpu = ();
+}
 
 impl Machine {
     /// The capacity that limits of the frequency leave of a CPU at this moment, of 1024.

@@ -6,8 +6,12 @@
 //!
 //! Source: kernel/sched/rt.c, deadline.c, fair.c, debug.c.
 
-use crate::kernel::class::demotion::DEMOTION;
-use crate::state::sysctls::Sysctls;
+pub(crate) mod state;
+
+use crate::mech::demotion::DEMOTION;
+use crate::mech::mechanism::Mechanism;
+use crate::mech::sysctls::state::Sysctls;
+use crate::state::machine::Machine;
 use risetime_kernel::dl_server;
 use risetime_kernel::rt::{RtBandwidth, rr_timeslice, rr_timeslice_ms, rr_timeslice_of_ms};
 use risetime_kernel::units::Span;
@@ -15,7 +19,16 @@ use risetime_kernel::{KernelRev, features};
 use risetime_model::settings::{Default, Group, Home, Int, Param, Range, Settings, Value};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 
-pub(crate) const GROUP: Group = Group::of(&[
+impl Mechanism for state::Own {
+    fn groups() -> Vec<Group> {
+        vec![GROUP]
+    }
+    fn of_machine(e: &Experiment, _: &Machine) -> Sysctls {
+        of_experiment(e)
+    }
+}
+
+const GROUP: Group = Group::of(&[
     RT_PERIOD.0,
     RT_RUNTIME.0,
     RR_TIMESLICE.0,
