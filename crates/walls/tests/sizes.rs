@@ -17,7 +17,7 @@ pub(crate) const YET: &[(&str, usize)] = &[
     ("job/src/job.rs: to_text", 104),
     ("lab/src/verify/cases.rs: fixed", 148),
     ("sim/src/run/follow/signals.rs: signal", 151),
-    ("sim/src/run/setup.rs: machine", 166),
+    ("sim/src/run/setup.rs: machine", 157),
     ("sim/src/state/machine.rs", 820),
     ("trace/src/recording/tests.rs: everything", 219),
     ("vm/src/tests/decisions.rs: answer", 120),

@@ -7,6 +7,7 @@ use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
 use risetime_kernel::units::{Capacity, Instant, SCHED_CAPACITY_SCALE, Span};
+use risetime_model::Experiment;
 use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
 use risetime_trace::PressureClass;
 
@@ -18,6 +19,11 @@ pub(crate) const FREQ_INVARIANCE: Name = Name::new(Param {
     default: Default::Unset,
     home: Home::Simulator(Neutral::Name("yes")),
 });
+
+/// `arch_scale_freq_invariant`: that of the machine.
+pub(crate) fn is_freq_invariant(e: &Experiment) -> bool {
+    e.settings.get(&FREQ_INVARIANCE) != Some("no")
+}
 
 impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.

@@ -5,7 +5,7 @@ use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::balance::NI_RANDOM;
 use crate::kernel::class::dl_server::init_dl_servers;
-use crate::kernel::clock::FREQ_INVARIANCE;
+use crate::kernel::clock;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle;
 use crate::kernel::cpuidle::CPUIDLE_GOVERNOR;
@@ -19,9 +19,7 @@ use crate::kernel::tracker;
 use crate::kernel::tracker::TRACKER;
 use crate::kernel::tunables;
 use crate::mech::dl_rules;
-use crate::mech::muqss;
 use crate::mech::perf_domain;
-use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::mech::pressure;
 use crate::mech::rt_groups::state::RT_GROUP_SCHED;
 use crate::mech::series;
@@ -306,16 +304,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         .collect();
     let domains: Vec<FreqDomain> =
         (0..platform.domains.len()).map(|d| freq_domain(e, d, governor)).collect();
-    let known_power = domains.iter().all(|d| !d.pd.states.is_empty());
-    // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
-    let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
-    // Android's, before mainline's, asked for no governor.
-    let energy_model = (governor.name == governor::SCHEDUTIL || !rev.has(features::EAS))
-        && known_power
-        && invariant
-        && perf_domain::ready_after(&e.settings).is_none()
-        && e.settings.get(&SCHED_ENERGY_AWARE) != Some(0)
-        && muqss::of_settings(&e.settings).is_none();
+    let energy_model = perf_domain::is_possible(e, &domains, governor.name);
     let mut machine = Machine {
         platform: Arc::clone(platform),
         rev,
@@ -411,11 +400,6 @@ fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
     platform.domain_of(cpu).expect("validated: every CPU is in a domain")
 }
 
-/// `arch_scale_freq_invariant`: that of the machine.
-fn is_freq_invariant(e: &Experiment) -> bool {
-    e.settings.get(&FREQ_INVARIANCE) != Some("no")
-}
-
 /// Creates domain `index` of the platform at its lowest frequency, with its energy model if all
 /// powers are known.
 fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) -> FreqDomain {
@@ -455,7 +439,7 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         hw_asked: lowest,
         wanted: lowest,
         target: lowest,
-        freq_invariant: is_freq_invariant(e),
+        freq_invariant: clock::is_freq_invariant(e),
         freq_scale: 0,
         speed: speed_at(lowest),
         scale,

@@ -24,7 +24,10 @@
 
 pub(crate) mod state;
 
+use crate::kernel::clock::is_freq_invariant;
+use crate::kernel::governor::SCHEDUTIL;
 use crate::mech::mechanism::Mechanism;
+use crate::mech::muqss;
 use crate::mech::perf_domain::state::Switches;
 use crate::mech::perf_domain::state::{PerfDomain, Scale};
 use crate::state::machine::{FreqDomain, Machine};
@@ -164,6 +167,21 @@ fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<()
         return refused(OFF_IN_BOOST.name, "1", what);
     }
     Ok(())
+}
+
+/// Whether EAS is possible on this machine where capacities are unequal, under the governor called `governor` (what
+/// `sched_is_eas_possible` asks for besides).
+pub(crate) fn is_possible(e: &Experiment, domains: &[FreqDomain], governor: &str) -> bool {
+    let rev = e.policy.kernel;
+    // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
+    let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
+    // Android's, before mainline's, asked for no governor.
+    (governor == SCHEDUTIL || !rev.has(features::EAS))
+        && domains.iter().all(|d| !d.pd.states.is_empty())
+        && invariant
+        && ready_after(&e.settings).is_none()
+        && e.settings.get(&SCHED_ENERGY_AWARE) != Some(0)
+        && muqss::of_settings(&e.settings).is_none()
 }
 
 /// The time until which there is no energy model; `None`: it is there from the start.
