@@ -21,7 +21,7 @@ pub(crate) trait Mechanism: Slot {
     fn of_machine(_: &Experiment, _: &Machine) -> Self::OfMachine {
         Self::OfMachine::default()
     }
-    /// Creates its state of a CPU.
+    /// Creates its state of a CPU, when those of lower numbers have theirs.
     fn of_cpu(_: &Experiment, _: &Machine, _: CpuId) -> Self::OfCpu {
         Self::OfCpu::default()
     }

@@ -52,7 +52,7 @@ impl Mechanism for state::Own {
         vec![state::GROUP]
     }
     fn of_cpu(e: &Experiment, m: &Machine, _: CpuId) -> Option<Box<HighRq>> {
-        HighRq::of(e, m.rev, tunables::of_experiment(e), UPTIME.0)
+        state::used(e).then(|| HighRq::of(e, m.rev, tunables::of_experiment(e), UPTIME.0)).flatten()
     }
 }
 

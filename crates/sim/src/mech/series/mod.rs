@@ -65,8 +65,13 @@ impl Mechanism for state::Own {
     fn of_machine(e: &Experiment, m: &Machine) -> Series {
         of_settings(m.rev, &e.settings)
     }
+    /// Creates that of a domain's first CPU, and copies it for the others: its response time takes a while to find out.
     fn of_cpu(e: &Experiment, m: &Machine, cpu: CpuId) -> CpuSeries {
-        of_cpu(m.rev, &e.platform, &e.platform.domains[m.cpu(cpu).domain], &e.settings)
+        let domain = m.cpu(cpu).domain;
+        match m.cpus[..cpu.index()].iter().find(|c| c.domain == domain) {
+            Some(first) => first.slots.series.clone(),
+            None => of_cpu(m.rev, &e.platform, &e.platform.domains[domain], &e.settings),
+        }
     }
     fn bends(m: &Machine) -> bool {
         !m.slots.series.is_mainline() || m.cpus.iter().any(|c| !c.slots.series.is_mainline())
