@@ -158,9 +158,8 @@ impl Settings {
     }
     /// Iterates over the values of `setting`: that of all, and those that cpufreq policies have of their own.
     pub fn all<S: Setting>(&self, setting: &S) -> impl Iterator<Item = S::Read<'_>> {
-        let key = setting.key();
-        let of_it = move |name: &str| name.split(".policy").next() == Some(key);
-        self.0.iter().filter(move |(name, _)| of_it(name)).filter_map(|(_, value)| S::read(value))
+        let own = self.own_of(setting.key()).map(|(_, value)| value);
+        self.0.get(setting.key()).into_iter().chain(own).filter_map(S::read)
     }
     /// Gives `setting` a value, whatever its range.
     pub fn set<S: Setting>(&mut self, setting: &S, value: impl Into<Value>) {
@@ -180,9 +179,19 @@ impl Settings {
     }
     /// Takes away every value of these settings, of single cpufreq policies, too.
     pub fn unset_all(&mut self, settings: &[Param]) {
-        let is_of =
-            |name: &str| settings.iter().any(|p| name.split(".policy").next() == Some(p.name));
-        self.0.retain(|name, _| !is_of(name));
+        for param in settings {
+            self.0.remove(param.name);
+            let own: Vec<String> = self.own_of(param.name).map(|(name, _)| name.clone()).collect();
+            for name in own {
+                self.0.remove(&name);
+            }
+        }
+    }
+    /// Iterates over what cpufreq policies have of their own of the setting called `name`.
+    fn own_of(&self, name: &str) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
+        let prefix = format!("{name}.policy");
+        let from = self.0.range(prefix.clone()..);
+        from.take_while(move |(name, _)| name.starts_with(&prefix))
     }
     /// The value of the setting that a person, a trace or a document calls `name`. Code that means a
     /// certain setting asks by its item: [`Settings::get`].

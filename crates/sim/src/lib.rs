@@ -10,6 +10,7 @@
 #[path = "../../../tests/draws.rs"]
 mod draws;
 mod kernel;
+mod mech;
 mod run;
 pub mod settings;
 mod state;
@@ -20,8 +21,8 @@ mod user;
 
 pub use kernel::class::about as classes;
 pub use kernel::governor::DomainView;
-pub use kernel::pressure::sources as pressure_sources;
 pub use kernel::{cpuidle, governor, placement, tracker};
+pub use mech::pressure::sources as pressure_sources;
 pub use run::settings::{catalogue, resolve};
 pub use run::{bounds, cause, follow, mutant, replay};
 pub use state::hooks;
@@ -31,7 +32,7 @@ pub use user::power_hal;
 
 use mutant::Mutant;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_model::{Experiment, InputError, Workload};
+use risetime_model::{Catalogue, Experiment, InputError, Workload};
 use risetime_trace::{Backend, BackendKind, Event, Outcome, RunError, TraceSink};
 use run::engine::Simulation;
 use run::{both_ways, setup};
@@ -74,6 +75,8 @@ pub struct Custom {
     pub tracker: Option<&'static tracker::Descriptor>,
     /// Idle governor; `None`: the one that settings name.
     pub idle_governor: Option<&'static cpuidle::Descriptor>,
+    /// Placement of fair tasks; `None`: the one that settings name.
+    pub placement: Option<&'static placement::Descriptor>,
     /// Makes who observes the machine, or bends it.
     pub hooks: Option<fn() -> Box<dyn Hooks>>,
 }
@@ -116,6 +119,17 @@ impl Backend for Counterfactual {
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         simulate(experiment, sink, Replay::default(), *self)
+    }
+}
+
+impl Custom {
+    /// Lists every setting of this backend, and those of the plug-ins, which are always available.
+    pub fn catalogue(&self) -> Catalogue {
+        let mut all = catalogue();
+        all.groups.extend(self.governor.map(|d| d.settings));
+        all.groups.extend(self.tracker.map(|d| d.settings));
+        all.groups.extend(self.placement.map(|d| d.settings));
+        all
     }
 }
 
@@ -172,7 +186,7 @@ fn prepared(
     }
     simulation.k.kthread = kthread.filter(|_| mutant != Some(Mutant::SlowKthread));
     simulation.k.m.free_idle_exit |= free_idle_exit;
-    simulation.k.m.hrtimers.given = given.is_some();
+    simulation.k.m.slots.hrtimers.given = given.is_some();
     let delays = experiment.workload.tasks.iter().map(|t| t.delay).collect();
     let start = Instant(experiment.phase.0);
     let steering = replay::impose(&mut simulation, image, given, start, delays);
@@ -200,7 +214,7 @@ fn finish(
     for (group, stat) in simulation.k.m.quotas() {
         simulation.k.emit(Event::Quota { group, stat });
     }
-    let (events, interrupts) = (simulation.k.events, simulation.k.m.hrtimers.interrupts);
+    let (events, interrupts) = (simulation.k.events, simulation.k.m.slots.hrtimers.interrupts);
     let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
     simulation.k.sink.end(end);
     let notes = setup::notes(experiment).into_iter().chain(stuck).chain(note);

@@ -3,12 +3,12 @@
 pub use crate::kernel::cpuidle::{CPU_DMA_LATENCY, MAX_CSTATE};
 pub use crate::kernel::governor::schedutil::RATE_LIMIT_US;
 pub use crate::kernel::governor::{GOVERNOR, SCHEDUTIL};
-pub use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
 pub use crate::kernel::placement::PLACEMENT;
-pub use crate::kernel::preempt::PREEMPT;
-pub use crate::kernel::series::RAMPUP_MULTIPLIER;
 pub use crate::kernel::tracker::TRACKER;
 pub use crate::kernel::tunables::BASE_SLICE_NS;
+pub use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
+pub use crate::mech::preempt::PREEMPT;
+pub use crate::mech::series::RAMPUP_MULTIPLIER;
 pub use crate::run::both_ways::SHORT_WAYS;
 pub use crate::run::settings::START_UTIL;
 pub use crate::state::class::{RT_UCLAMP_MIN, UCLAMP_TASK};

@@ -1,13 +1,14 @@
-//! Plug-ins that are in no registry, by the public interface alone: a governor with a timer of its own that goes by
-//! idle time, and a tracker of busy time in windows, which schedutil, EAS and misfit follow.
+//! Plug-ins that are in no registry, by the public interface alone: a placement with a setting and a reason of its own, a governor
+//! with a timer of its own that goes by idle time, and a tracker of busy time in windows, which schedutil, EAS and misfit follow.
 
 use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
-use risetime_model::settings::Group;
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range, Value};
 use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_sim::cpuidle::{self, IdleGovernor};
 use risetime_sim::governor::{self, DomainView, Effects, FreqRequest, Governor, Timer, Works};
 use risetime_sim::hooks::{Answer, Hooks, Placed, Point};
+use risetime_sim::placement::{self, Placement, PlacementView, Waker};
 use risetime_sim::tracker::{self, Heard, Tracker};
 use risetime_sim::{Custom, Machine};
 use risetime_trace::{Backend, Event, Memory, Why};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 fn run(custom: Custom, platform: &Platform, workload: &str, policy: &str, ms: u64) -> Memory {
     let policy = Policy::from_arg(policy).expect("a policy");
-    let settings = risetime_sim::resolve(platform, &policy).expect("settings");
+    let settings = custom.catalogue().resolve(platform, &policy).expect("settings");
     let workload = Workload::parse(workload, "plug_ins.json").expect("a workload");
     let e = Experiment {
         platform: Arc::new(platform.clone()),
@@ -56,6 +57,112 @@ fn freqs(trace: &Memory) -> Vec<(u64, u64)> {
         }
     }
     all
+}
+
+// ---------------------------------------------------------------------- a placement by room
+
+/// Where most capacity is to spare, but for CPUs with less than `least_spare`, in turns among equals; with a reason of
+/// its own.
+struct Roomiest {
+    least: u64,
+    why: Why,
+}
+
+const LEAST_SPARE: Int = Int::new(Param {
+    name: "least_spare",
+    doc: "capacity that a CPU has to have to spare",
+    unit: "of 1024",
+    range: Range::Int(0, 1024),
+    default: Default::Derived("a quarter of the biggest CPU", |platform, _| {
+        platform.domains.iter().map(|d| (d.capacity.0 / 4) as i64).max().map(Value::Int)
+    }),
+    home: Home::Simulator(Neutral::None),
+});
+
+impl Roomiest {
+    fn choose(&self, view: &PlacementView<'_>, task: TaskId) -> Placed {
+        let spare = |cpu: &CpuId| view.spare(*cpu, task).0;
+        let roomy = view.allowed(task).filter(|cpu| spare(cpu) >= self.least);
+        let most = roomy.max_by_key(|cpu| (spare(cpu), std::cmp::Reverse(*cpu)));
+        match most {
+            Some(cpu) => Placed { cpu, why: self.why },
+            None => Placed { cpu: view.prev_cpu(task), why: Why::PrevCpu },
+        }
+    }
+}
+
+impl Placement for Roomiest {
+    fn wake(&mut self, v: &PlacementView<'_>, task: TaskId, _: Waker, _: &mut Effects) -> Placed {
+        self.choose(v, task)
+    }
+    fn fork(&mut self, view: &PlacementView<'_>, task: TaskId) -> Placed {
+        self.choose(view, task)
+    }
+}
+
+static ROOMIEST: placement::Descriptor = placement::Descriptor {
+    name: "roomiest",
+    doc: "the CPU with most capacity to spare",
+    settings: Group::of(&[LEAST_SPARE.0]),
+    make: |_, settings| {
+        let least = settings.get(&LEAST_SPARE).unwrap_or(0).max(0) as u64;
+        Box::new(Roomiest { least, why: Why::other("roomiest_cpu") })
+    },
+};
+
+/// Names CPU 0 whatever the affinity says.
+struct Wrong;
+
+impl Placement for Wrong {
+    fn wake(&mut self, _: &PlacementView<'_>, _: TaskId, _: Waker, _: &mut Effects) -> Placed {
+        Placed { cpu: CpuId(0), why: Why::other("wrong") }
+    }
+    fn fork(&mut self, _: &PlacementView<'_>, _: TaskId) -> Placed {
+        Placed { cpu: CpuId(0), why: Why::other("wrong") }
+    }
+}
+
+static WRONG: placement::Descriptor = placement::Descriptor {
+    name: "wrong",
+    doc: "CPU 0",
+    settings: Group::of(&[]),
+    make: |_, _| Box::new(Wrong),
+};
+
+/// Returns CPU and reason of each wakeup of the task called "t".
+fn wakeups(trace: &Memory) -> Vec<(u32, &'static str)> {
+    let of = |(_, event): &(Instant, Event)| match event {
+        Event::Wakeup { task: TaskId(0), cpu, why } => Some((cpu.0, why.as_str())),
+        _ => None,
+    };
+    trace.events().iter().filter_map(of).collect()
+}
+
+const SLEEPER: &str = r#"{"tasks": {"t": {"loop": 5, "runtime": 2000, "sleep": 10000}}}"#;
+
+#[test]
+fn a_placement_has_a_setting_and_a_reason_of_its_own() {
+    let m1 = Platform::load("m1").expect("built in");
+    let custom = Custom { placement: Some(&ROOMIEST), ..Custom::default() };
+    let by_room = wakeups(&run(custom, &m1, SLEEPER, "linux-6.12", 100));
+    assert!(by_room.len() >= 5 && by_room.iter().all(|w| *w == (4, "roomiest_cpu")), "{by_room:?}");
+    // No CPU has so much with what others take of each.
+    let full = "linux-6.12+least_spare=1024+background_util=10";
+    let nowhere = wakeups(&run(custom, &m1, SLEEPER, full, 100));
+    assert!(nowhere.iter().all(|(_, why)| *why == "prev_cpu"), "{nowhere:?}");
+    let policy = Policy::from_arg("linux-6.12+least_spare=1025").expect("a policy");
+    let refused = custom.catalogue().resolve(&m1, &policy).expect_err("out of range");
+    assert!(refused.to_string().contains("from 0 to 1024"), "{refused}");
+    assert!(risetime_sim::resolve(&m1, &policy).is_err(), "nobody else knows it");
+}
+
+#[test]
+fn a_placement_cannot_break_affinity() {
+    let m1 = Platform::load("m1").expect("built in");
+    let custom = Custom { placement: Some(&WRONG), ..Custom::default() };
+    let bound = SLEEPER.replace("\"loop\"", "\"cpus\": [2, 3], \"loop\"");
+    let trace = wakeups(&run(custom, &m1, &bound, "linux-6.12", 100));
+    assert!(trace.len() >= 5 && trace.iter().all(|(cpu, _)| [2, 3].contains(cpu)), "{trace:?}");
 }
 
 // ---------------------------------------------------------------------- a governor by idle time
@@ -126,13 +233,25 @@ const fn sampling(
 }
 
 static EXACT: governor::Descriptor = sampling(Works::WhereSlow, |_, _, _| {
-    Box::new(Sampling { deferrable: false, by_kthread: false, last: Default::default() })
+    Box::new(Sampling {
+        deferrable: false,
+        by_kthread: false,
+        last: std::default::Default::default(),
+    })
 });
 static DEFERRABLE: governor::Descriptor = sampling(Works::WhereSlow, |_, _, _| {
-    Box::new(Sampling { deferrable: true, by_kthread: false, last: Default::default() })
+    Box::new(Sampling {
+        deferrable: true,
+        by_kthread: false,
+        last: std::default::Default::default(),
+    })
 });
 static BY_KTHREAD: governor::Descriptor = sampling(Works::Sugov, |_, _, _| {
-    Box::new(Sampling { deferrable: false, by_kthread: true, last: Default::default() })
+    Box::new(Sampling {
+        deferrable: false,
+        by_kthread: true,
+        last: std::default::Default::default(),
+    })
 });
 
 /// Busy from 0 to 50, 80 to 90, 120 to 136, 160 to 177 ms, then never again.

@@ -1,4 +1,7 @@
-//! Reasons for which a decision was taken, in one table.
+//! Reasons for which a decision was taken, in one table; those of plug-ins beside it.
+
+use risetime_model::Name;
+use std::sync::{Mutex, PoisonError};
 
 /// Makes [`Why`]. A row: its number in a recording, which is no other's and never changes; its name; the word of JSON and CSV;
 /// what a report says of a migration that happened for it.
@@ -9,23 +12,27 @@ macro_rules! reasons {
         #[non_exhaustive]
         pub enum Why {
             $($(#[doc = $doc])* $name,)*
+            /// A reason of a plug-in ([`Why::other`]), which has no row here.
+            Other(Reason),
         }
 
         impl Why {
-            /// All of them, in the order of the table.
+            /// All of the table, in its order.
             pub const ALL: &'static [Why] = &[$(Why::$name,)*];
 
             /// Returns the word that JSON, CSV and figures use.
-            pub const fn as_str(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self {
                     $(Why::$name => $word,)*
+                    Why::Other(reason) => reason.word(),
                 }
             }
 
             /// Returns what a report says of a migration for this reason.
-            pub const fn told(self) -> &'static str {
+            pub fn told(self) -> &'static str {
                 match self {
                     $(Why::$name => $told,)*
+                    Why::Other(reason) => reason.word(),
                 }
             }
 
@@ -33,10 +40,11 @@ macro_rules! reasons {
             pub const fn number(self) -> u64 {
                 match self {
                     $(Why::$name => $number,)*
+                    Why::Other(_) => OTHER,
                 }
             }
 
-            /// Returns the reason with this number in a recording; `None`: there is none.
+            /// Returns the reason of the table with this number in a recording; `None`: there is none.
             pub const fn of_number(number: u64) -> Option<Why> {
                 match number {
                     $($number => Some(Why::$name),)*
@@ -133,8 +141,84 @@ reasons! {
     0 Unknown "unknown" "unknown",
 }
 
+/// Number of [`Why::Other`] in a recording, where its word stands at the line's end; beyond all that the table may ever have.
+pub(crate) const OTHER: u64 = 255;
+
+/// A reason that a plug-in gives, by its word: no bigger than a row's number, so that events stay small.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reason(u16);
+
+/// Words of reasons, in the order in which they were first given.
+static WORDS: Mutex<Vec<Name>> = Mutex::new(Vec::new());
+
+impl Reason {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        let words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        words.get(usize::from(self.0)).map_or("", |word| word.as_str())
+    }
+}
+
+impl Why {
+    /// Returns the reason of a plug-in that JSON, CSV and pages call `word`, in a report with blanks in place of `_`; a reason of the
+    /// table where that is its word. [`Why::Unknown`] where there are 65535 others already.
+    pub fn other(word: &str) -> Why {
+        if let Some(known) = Why::ALL.iter().find(|known| known.as_str() == word) {
+            return *known;
+        }
+        // Whoever panicked while it held the list left it whole.
+        let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = words.iter().position(|known| *known == word).unwrap_or(words.len());
+        let Ok(number) = u16::try_from(place) else { return Why::Unknown };
+        if place == words.len() {
+            words.push(Name::new(word));
+        }
+        Why::Other(Reason(number))
+    }
+}
+
+/// The order of the words: in which order they were first given says nothing.
+impl Ord for Reason {
+    fn cmp(&self, other: &Reason) -> std::cmp::Ordering {
+        self.word().cmp(other.word())
+    }
+}
+
+impl PartialOrd for Reason {
+    fn partial_cmp(&self, other: &Reason) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl std::fmt::Debug for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.word().fmt(f)
+    }
+}
+
 impl std::fmt::Display for Why {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plug_in_has_a_reason_of_its_own() {
+        let why = Why::other("roomiest_cpu");
+        assert_eq!(
+            (why, why.as_str(), why.number()),
+            (Why::other("roomiest_cpu"), "roomiest_cpu", OTHER)
+        );
+        assert!(why != Why::other("a_later_one") && Why::other("a_later_one") < why);
+        assert_eq!(Why::other("energy"), Why::Energy, "no second reason of the same word");
+        assert!(Why::ALL.iter().all(|known| known.number() < OTHER));
+        assert_eq!(
+            (Why::of_number(OTHER), format!("{why} {why:?}")),
+            (None, "roomiest_cpu Other(\"roomiest_cpu\")".into())
+        );
     }
 }

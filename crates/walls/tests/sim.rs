@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! state <- time <- kernel <- user <- run        a file uses its own room and those left of it
+//! mech/NAME/state.rs: of the room `state`       mech/NAME/*.rs: of the room `kernel`
 //! ```
 //!
 //! What a file uses is read from its text without tests: paths that begin with `crate::`, and calls of functions and
@@ -13,13 +14,16 @@ use std::path::Path;
 
 /// The rooms; what stands in `lib.rs` comes last.
 const ROOMS: [&str; 5] = ["state", "time", "kernel", "user", "run"];
+/// The table of the mechanisms, and the slots that follow from it.
+const MECH_STATE: [&str; 2] = ["mod.rs", "slots.rs"];
 /// The longest circle of files within a room.
 const LONGEST_CIRCLE: usize = 10;
 /// The number of functions that may change whatever they like: methods of these that take `&mut
 /// self`, and functions that take one of them as `&mut`. The last one that came closes short ways,
-/// whose switches lie all over the machine.
+/// whose switches lie all over the machine. Two are the door of the mechanisms (`Mechanism::begin`), which came together with what
+/// lets `run` know none of them.
 const WHOLE: [&str; 3] = ["Machine", "Kernel", "Simulation"];
-const MOST_OF_THE_WHOLE: usize = 82;
+const MOST_OF_THE_WHOLE: usize = 84;
 
 /// A source file: its path in the room, and its text without comments, strings and tests.
 type Sources = BTreeMap<String, String>;
@@ -88,8 +92,14 @@ fn defined(code: &str) -> BTreeSet<&str> {
     names
 }
 
+/// The place of a file's room. In `mech` each half of a mechanism belongs to the room that it would stand in.
 fn room(file: &str) -> Option<usize> {
-    ROOMS.iter().position(|r| file.starts_with(&format!("{r}/")))
+    let own = match file.strip_prefix("mech/") {
+        Some(rest) if rest.ends_with("/state.rs") || MECH_STATE.contains(&rest) => "state/",
+        Some(_) => "kernel/",
+        None => file,
+    };
+    ROOMS.iter().position(|r| own.starts_with(&format!("{r}/")))
 }
 
 /// Returns which files each file uses, and by what.
@@ -237,9 +247,8 @@ pub(crate) fn complaints(crates: &Path) -> Vec<String> {
             }
         }
     }
-    for name in ROOMS {
-        let files: Vec<&String> =
-            uses.keys().filter(|f| f.starts_with(&format!("{name}/"))).collect();
+    for (n, name) in ROOMS.into_iter().enumerate() {
+        let files: Vec<&String> = uses.keys().filter(|f| room(f) == Some(n)).collect();
         assert!(files.len() > 3, "the search itself has to work: {name} has {files:?}");
         let circle = circle(&files, &uses);
         if circle.len() > LONGEST_CIRCLE {

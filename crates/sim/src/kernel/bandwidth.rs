@@ -46,7 +46,7 @@ impl Rq<'_, '_> {
     /// entity's turn is over by it, the CPU reschedules.
     pub(crate) fn update_curr(&mut self, g: GroupId) {
         let over = self.queue_mut(g).update_curr();
-        if self.m().cache.is_some() {
+        if self.m().slots.cache.is_some() {
             self.account_mm_sched(g);
         }
         self.charge(g);
@@ -89,7 +89,7 @@ impl Rq<'_, '_> {
 
     /// `assign_cfs_rq_runtime`.
     fn assign_slice(&mut self, g: GroupId) -> bool {
-        let slice = self.m().sysctls.cfs_slice;
+        let slice = self.m().slots.sysctls.cfs_slice;
         self.assign(g, slice)
     }
 
@@ -119,7 +119,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let (tasks, rq) = (self.m().throttles_tasks(), self.m().groups.rq(cpu, g));
         let goes_on = tasks && rq.running && rq.nr_queued > 0;
-        let target = if goes_on { self.m().sysctls.cfs_slice } else { Span(1) };
+        let target = if goes_on { self.m().slots.sysctls.cfs_slice } else { Span(1) };
         if self.assign(g, target) || !self.m().does(Step::ThrottleCfsRq) {
             return false;
         }
@@ -209,7 +209,7 @@ impl Rq<'_, '_> {
 
     fn return_cfs_rq_runtime(&mut self, g: GroupId) {
         let cpu = self.cpu;
-        let (now, slice) = (self.m().now, self.m().sysctls.cfs_slice);
+        let (now, slice) = (self.m().now, self.m().slots.sysctls.cfs_slice);
         let Some((pool, own)) = self.pool(g) else { return };
         if !own.runtime.give_back(&mut pool.cfs) {
             return;

@@ -7,6 +7,7 @@ use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
 use risetime_kernel::units::{Capacity, Instant, SCHED_CAPACITY_SCALE, Span};
+use risetime_model::Experiment;
 use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
 use risetime_trace::PressureClass;
 
@@ -18,6 +19,11 @@ pub(crate) const FREQ_INVARIANCE: Name = Name::new(Param {
     default: Default::Unset,
     home: Home::Simulator(Neutral::Name("yes")),
 });
+
+/// `arch_scale_freq_invariant`: that of the machine.
+pub(crate) fn is_freq_invariant(e: &Experiment) -> bool {
+    e.settings.get(&FREQ_INVARIANCE) != Some("no")
+}
 
 impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
@@ -31,7 +37,7 @@ impl Rq<'_, '_> {
 
     #[inline(never)]
     fn advance_rq_clock(&mut self, clock: Instant) {
-        let contribution = self.m().before.contribution;
+        let contribution = self.m().slots.before.contribution;
         let Parts { c, domain, hooks, .. } = self.parts();
         let delta = clock.since(c.clock.clock);
         let (mut capacity, mut scale) = (c.capacity, domain.freq_scale);
@@ -41,7 +47,7 @@ impl Rq<'_, '_> {
         } else if let Some(hooks) = hooks {
             (capacity, scale) = hooks.scale((capacity, scale));
         }
-        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
+        let irq = c.slots.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
         c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
         c.cfs.update_clock(c.clock.clock_task.0);
         if irq > Span(0) {
@@ -66,7 +72,7 @@ impl Rq<'_, '_> {
         let Parts { c, domain, decay, .. } = self.parts();
         let scale = domain.freq_scale;
         let (clock, capacity) = (c.clock.clock, c.capacity);
-        let Some(p) = &mut c.pressure else { return false };
+        let Some(p) = &mut c.slots.pressure else { return false };
         let avg = &mut p.irq_avg;
         let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
         if changed {

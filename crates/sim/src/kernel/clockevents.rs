@@ -2,7 +2,7 @@
 //! tick.
 //!
 //! Source: kernel/time/clockevents.c:clockevents_program_event; tick-sched.c:tick_nohz_stop_tick, tick_nohz_next_event; which of the two
-//! it is, and what such a tick does: [`crate::kernel::hrtimer`].
+//! it is, and what such a tick does: [`crate::mech::hrtimers`].
 
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
@@ -20,13 +20,13 @@ impl Machine {
 
     /// The time at which the interrupt of a timer comes that expires at `at`, as cpuidle counts it.
     pub(crate) fn event_of(&self, at: Instant) -> Instant {
-        if self.hrtimers.low_res { self.tick_at(at) } else { at }
+        if self.slots.hrtimers.low_res { self.tick_at(at) } else { at }
     }
 
     /// The earliest time at which the RT period's timer is run; `None`: now.
     pub(crate) fn waits_for_tick(&self) -> Option<Instant> {
         let on_grid = self.next_tick() == self.now + self.tick;
-        (self.hrtimers.at_ticks() && !on_grid).then(|| self.next_tick())
+        (self.slots.hrtimers.at_ticks() && !on_grid).then(|| self.next_tick())
     }
 
     /// The first hrtimer of a CPU, by hard expiry.
@@ -43,7 +43,7 @@ impl Rq<'_, '_> {
     #[inline]
     pub(crate) fn counts_interrupt(&mut self) {
         let now = self.m().now;
-        if self.c().hrtimers.interrupt.replace(now) != Some(now) {
+        if self.c().slots.hrtimers.interrupt.replace(now) != Some(now) {
             *self.timer_interrupts() += 1;
         }
     }
@@ -53,7 +53,7 @@ impl Rq<'_, '_> {
     pub(crate) fn program_event(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let c = m.cpu(cpu);
-        if !m.hrtimers.at_ticks() || !c.tick_stopped || c.idle.is_none() {
+        if !m.slots.hrtimers.at_ticks() || !c.tick_stopped || c.idle.is_none() {
             return;
         }
         let at = m.first_hrtimer(cpu).map(|at| m.tick_at(at));

@@ -17,9 +17,9 @@ use crate::kernel::Kernel;
 use crate::kernel::class::select_task_rq_fork;
 use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker};
-use crate::kernel::preempt::wakes_from;
 use crate::kernel::rq::{Parts, Rq};
 use crate::kernel::util_est::take_hints;
+use crate::mech::preempt::wakes_from;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
 use crate::state::costs::Kind;
@@ -29,8 +29,8 @@ use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Role;
 use crate::state::machine::{Machine, State};
-use crate::state::preempt::Wakee;
 use crate::state::tracker::Heard;
+use crate::state::wake_list::Wakee;
 use crate::time::cost;
 use crate::time::queue::Ev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
@@ -68,7 +68,7 @@ impl Rq<'_, '_> {
             t.timer_gen = t.timer_gen.wrapping_add(1);
             let generation = t.timer_gen;
             self.c().timers.insert((at, task));
-            if !self.m().hrtimers.at_ticks() {
+            if !self.m().slots.hrtimers.at_ticks() {
                 self.push(at, Ev::Timer { task, generation });
             }
         }
@@ -155,7 +155,7 @@ impl Kernel<'_> {
         (t.cpu, t.state) = (cpu, State::Runnable);
         // Before it is placed: where it was made.
         t.recent_used_cpu = parent;
-        if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
+        if t.sched.class() == Class::Fair && !m.slots.series.util_avg_0_on_fork {
             let cfs = &level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
@@ -184,7 +184,7 @@ impl Kernel<'_> {
         if waits > Span(0) && self.m.cpu(cpu).idle.is_some() {
             self.rq(cpu).holds_resched(waits);
         }
-        self.m.preempt.waking_on = wakes_from(&self.m, parent, cpu);
+        self.m.slots.preempt.waking_on = wakes_from(&self.m, parent, cpu);
         self.rq(cpu).activate(task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
@@ -193,7 +193,7 @@ impl Kernel<'_> {
         if self.m.is_fork(task) {
             self.rq(cpu).pay_for_resched(task, Waker { cpu: parent, sync: false });
         }
-        self.m.preempt.waking_on = None;
+        self.m.slots.preempt.waking_on = None;
     }
 
     /// `try_to_wake_up`.

@@ -101,7 +101,7 @@ impl Policy<'_, '_> {
             self.start_transition(freq);
         } else if !busy {
             let (wakes, waits) = self.kthread().map_or((Span(0), Span(0)), |k| (k.wakes, k.waits));
-            let by = self.m().preempt.waking_on.unwrap_or(cpu);
+            let by = self.m().slots.preempt.waking_on.unwrap_or(cpu);
             self.wake_sugov(by, wakes, waits);
         }
     }

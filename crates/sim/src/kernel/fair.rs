@@ -89,8 +89,25 @@ impl Rq<'_, '_> {
         }
         let at_once = self.m().yes(Point::Step(Step::LooksAtOnce), false);
         if changed || (at_once && join == Join::Attach) {
-            self.level_changed(group);
+            self.cfs_rq_util_change(group);
         }
+    }
+
+    /// `cfs_rq_util_change`, and `update_tg_load_avg` of a group: passes on that a level's averages have changed, to the CPU's
+    /// frequency or to the group's load.
+    pub(crate) fn cfs_rq_util_change(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if g == GroupId::ROOT {
+            self.trace_cfs();
+            self.cpufreq_update_util();
+            return;
+        }
+        let m = self.parts();
+        let now = m.c.clock.clock.0;
+        let group = &mut m.groups.list[g.index()];
+        let rq = &mut group.rq[cpu.index()];
+        let avg = &rq.avg.avg;
+        rq.told.update_tg_load_avg(m.rev, &mut group.load, now, avg.load_avg, avg.runnable_avg);
     }
 
     /// Ages the CPU's own signals; true if its averages changed.

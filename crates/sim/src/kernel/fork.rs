@@ -37,8 +37,8 @@ pub(crate) fn new_task(m: &Machine, comm: Name, nth: u64, role: Role) -> (TaskId
         role,
         state: State::New,
         sched: Sched {
-            rr_left: m.sysctls.rr_timeslice,
-            muqss: m.muqss.map(|_| muqss::Entity::default()),
+            rr_left: m.slots.sysctls.rr_timeslice,
+            muqss: m.slots.muqss.map(|_| muqss::Entity::default()),
             ..Sched::new()
         },
         todo: Todo::Nothing,
@@ -58,7 +58,7 @@ pub(crate) fn new_task(m: &Machine, comm: Name, nth: u64, role: Role) -> (TaskId
         limits: UclampLimits::default(),
         moves_to: None,
         throttled: false,
-        qos: SchedQos::fork(m.series.rampup_multiplier.unwrap_or(1)),
+        qos: SchedQos::fork(m.slots.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),
         asked: Uclamp::default(),
         entity: Some(Entity::new(id, load)),

@@ -63,27 +63,10 @@ impl Rq<'_, '_> {
     pub(crate) fn update_levels(&mut self) {
         for g in (1..self.m().groups.list.len() as u32).rev().map(GroupId) {
             if self.update_level(g) {
-                self.level_changed(g);
+                self.cfs_rq_util_change(g);
             }
             self.update_load_avg_group(g);
         }
-    }
-
-    /// Passes on that a level's averages have changed: to the CPU's frequency, or to the group's
-    /// load.
-    pub(crate) fn level_changed(&mut self, g: GroupId) {
-        let cpu = self.cpu;
-        if g == GroupId::ROOT {
-            self.trace_cfs();
-            self.cpufreq_update_util();
-            return;
-        }
-        let m = self.parts();
-        let now = m.c.clock.clock.0;
-        let group = &mut m.groups.list[g.index()];
-        let rq = &mut group.rq[cpu.index()];
-        let avg = &rq.avg.avg;
-        rq.told.update_tg_load_avg(m.rev, &mut group.load, now, avg.load_avg, avg.runnable_avg);
     }
 
     /// `update_load_avg` of the group's entity on the level above.
@@ -101,7 +84,7 @@ impl Rq<'_, '_> {
         let mut changed = self.update_level(above);
         changed |= self.propagate(g);
         if changed {
-            self.level_changed(above);
+            self.cfs_rq_util_change(above);
         }
     }
 
@@ -110,7 +93,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let m = self.m();
         let above = m.groups.parent(g);
-        let propagates = m.groups.rq(cpu, g).avg.propagate && m.before.propagates;
+        let propagates = m.groups.rq(cpu, g).avg.propagate && m.slots.before.propagates;
         if !propagates || !m.does(Step::Propagate) {
             return false;
         }
@@ -583,7 +566,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         for g in (1..self.m().groups.list.len() as u32).rev().map(GroupId) {
             if self.update_level(g) {
-                self.level_changed(g);
+                self.cfs_rq_util_change(g);
             }
             let rq = self.m().groups.rq(cpu, g);
             let (avg, pending) = (&rq.se.avg, rq.avg.propagate);
@@ -637,7 +620,7 @@ impl Rq<'_, '_> {
             let t = &mut m.tasks[task.index()];
             let cfs = level_avg(m.c, m.groups, cpu, from);
             detach_entity_load_avg(rev, decay, cfs, &t.avg, t.weight);
-            self.level_changed(from);
+            self.cfs_rq_util_change(from);
             self.propagate_all(from);
         }
         self.t(task).group = to;
@@ -646,7 +629,7 @@ impl Rq<'_, '_> {
         let t = &mut m.tasks[task.index()];
         let cfs = level_avg(m.c, m.groups, cpu, to);
         attach_entity_load_avg(rev, decay, cfs, &mut t.avg, t.weight);
-        self.level_changed(to);
+        self.cfs_rq_util_change(to);
         self.propagate_all(to);
         self.uclamp(task, UclampRq::uclamp_rq_reinc);
         if queued {

@@ -211,7 +211,7 @@ impl Kernel<'_> {
         (root.smt, root.cluster, root.asym_cpucap) = (built.smt, built.cluster, built.asym_cpucap);
         root.overloaded = false;
         m.root.energy_aware = m.sched_is_eas_possible();
-        if let Some(cache) = &mut m.cache {
+        if let Some(cache) = &mut m.slots.cache {
             cache.rebuild(&m.cpus, &online);
         }
         if m.tally.is_some() {

@@ -41,8 +41,8 @@ impl Rq<'_, '_> {
         let next = self.next_event();
         let utilized = self.m().cpu(cpu).idle_governor.asks_for_util() && self.m().is_utilized(cpu);
         let Parts { c, domain, .. } = self.parts();
-        if c.pressure.as_ref().is_some_and(|p| p.in_irq()) {
-            // When the handler is done ([`crate::kernel::pressure`]).
+        if c.slots.pressure.as_ref().is_some_and(|p| p.in_irq()) {
+            // When the handler is done ([`crate::mech::pressure`]).
             return;
         }
         let states = &domain.idle;
@@ -69,7 +69,7 @@ impl Rq<'_, '_> {
         }
         // `tick_nohz_next_event`: that tick is the timer's.
         let for_tick = next.is_some_and(|at| at <= next_tick);
-        selected.stop_tick &= !(self.m().hrtimers.low_res && for_tick && !sleep.tick_stopped);
+        selected.stop_tick &= !(self.m().slots.hrtimers.low_res && for_tick && !sleep.tick_stopped);
         let states = &self.m().domains[self.m().cpu(cpu).domain].idle;
         let state = (!states.is_empty()).then_some(selected.state as u32);
         let c = self.c();
@@ -96,7 +96,7 @@ impl Rq<'_, '_> {
         let c = self.m().cpu(self.cpu);
         let timer = next_timer(c).map(|at| self.m().event_of(at));
         // A timer that makes no tick any more is due at the next one.
-        let left = c.hrtimers.sched_timer_left.then(|| self.m().next_tick());
+        let left = c.slots.hrtimers.sched_timer_left.then(|| self.m().next_tick());
         timer.into_iter().chain(left).min()
     }
 
@@ -147,7 +147,7 @@ impl Rq<'_, '_> {
     pub(crate) fn idle_loop(&mut self) {
         let cpu = self.cpu;
         let c = self.m().cpu(cpu);
-        let busy = c.curr.is_some() || c.hrtimers.running;
+        let busy = c.curr.is_some() || c.slots.hrtimers.running;
         if busy || c.idle.is_some() || self.is_wake_list_due() {
             return;
         }

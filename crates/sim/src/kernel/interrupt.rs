@@ -1,4 +1,4 @@
-//! Timers that expire on a CPU, which an idle CPU wakes for (devices: [`crate::kernel::pressure`]).
+//! Timers that expire on a CPU, which an idle CPU wakes for (devices: [`crate::mech::pressure`]).
 //!
 //! ```text
 //! expires ── idle? ── exit latency ──> awake ── what it is for ── back to work, or to idle (idle_loop)
@@ -128,7 +128,7 @@ impl Kernel<'_> {
                 Some(tick) => self.q.push(tick, Ev::ClassTimer { timer, awake }),
                 None => self.rt_period_timer(),
             }
-        } else if self.m.hrtimers.at_ticks() && !awake {
+        } else if self.m.slots.hrtimers.at_ticks() && !awake {
             // The tick of the timer's CPU runs it.
         } else if at <= self.m.sched_clock() {
             self.rq(cpu).class_timer(timer, awake);
@@ -167,7 +167,7 @@ impl Kernel<'_> {
 
     /// `do_sched_cfs_slack_timer`.
     pub(crate) fn cfs_slack(&mut self, g: GroupId, awake: bool) {
-        let (now, slice) = (self.m.now, self.m.sysctls.cfs_slice);
+        let (now, slice) = (self.m.now, self.m.slots.sysctls.cfs_slice);
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
         let Some(cpu) = pool.slack else { return };
         let again = Ev::CfsSlack { group: g, awake: true };
@@ -190,7 +190,7 @@ impl Rq<'_, '_> {
     /// leaves its idle state first, and `again` comes then.
     pub(crate) fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
         let cpu = self.cpu;
-        if self.m().hrtimers.at_ticks() && !awake {
+        if self.m().slots.hrtimers.at_ticks() && !awake {
             // The CPU's tick runs the timer.
             return false;
         }

@@ -1,13 +1,10 @@
-//! The kernel: mechanisms, one file each, and policies, one file and one registry line each.
+//! The kernel: what every one does, and policies, one file and one registry line each. What a machine may have or lack: [`crate::mech`].
 //!
 //! ```text
 //! core    creation, wakeup, switch     tick        class/    which class runs: stop, deadline, rt, fair
 //! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
-//! idle    idle state, stopped tick                preempt   when a CPU reschedules
-//! clockevents when a CPU's timer interrupts      hrtimer timers that wait for the tick
-//! thermal temperature ─> highest frequency         pressure/ what takes capacity, and who hears of it
-//! perf_domain the energy model of each frequency domain
+//! idle    idle state, stopped tick                clockevents when a CPU's timer interrupts
 //! ```
 //!
 //! Who changes one thing has a handle on it, behind which the rest of the machine can only be read:
@@ -24,8 +21,6 @@
 
 pub(crate) mod balance;
 pub(crate) mod bandwidth;
-pub(crate) mod before;
-pub(crate) mod cache;
 pub(crate) mod cfs;
 pub(crate) mod class;
 pub(crate) mod clock;
@@ -38,20 +33,13 @@ pub(crate) mod fork;
 pub mod governor;
 pub(crate) mod hierarchy;
 pub(crate) mod hotplug;
-pub(crate) mod hrtimer;
 pub(crate) mod idle;
 pub(crate) mod interrupt;
-pub(crate) mod perf_domain;
 pub mod placement;
-mod policy;
+pub(crate) mod policy;
 pub(crate) mod pre_6_8;
-pub(crate) mod preempt;
-pub(crate) mod pressure;
 pub(crate) mod rq;
-pub(crate) mod series;
 pub(crate) mod syscalls;
-pub(crate) mod sysctls;
-pub(crate) mod thermal;
 pub(crate) mod tick;
 pub(crate) mod topology;
 pub mod tracker;
@@ -63,9 +51,9 @@ use crate::kernel::governor::Governor;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
+use crate::mech::thermal::state::Thermal;
 use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State, Task};
-use crate::state::thermal::Thermal;
 use crate::time::queue::{Ev, Queue};
 use crate::time::work;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
@@ -169,7 +157,7 @@ impl Rq<'_, '_> {
     pub(crate) fn tell_progress(&mut self) {
         self.book_progress();
         let (cpu, now) = (self.cpu, self.m().now);
-        let in_irq = self.m().cpu(cpu).pressure.as_ref().is_some_and(|p| p.in_irq());
+        let in_irq = self.m().cpu(cpu).slots.pressure.as_ref().is_some_and(|p| p.in_irq());
         let c = self.c();
         let span = Span(now.since(c.told).0.saturating_sub(c.worked.0));
         (c.told, c.worked) = (now, Span(0));
@@ -207,14 +195,14 @@ impl<'a> Kernel<'a> {
     /// Whether anybody hears what happens, or has a say in it.
     #[inline(always)]
     pub(crate) fn is_heard(&self) -> bool {
-        self.listens > Hears::Nothing || self.m.thermal.is_some() || self.m.hooks.is_some()
+        self.listens > Hears::Nothing || self.m.slots.thermal.is_some() || self.m.hooks.is_some()
     }
 
     /// Emits an event into the trace, and to the heat account.
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event) {
         self.events += 1;
-        let heats = self.m.thermal.as_deref_mut();
+        let heats = self.m.slots.thermal.as_deref_mut();
         // Known where this is inlined: the kind of event is.
         let heard = self.listens.to(&event);
         if heard || heats.is_some() {

@@ -124,6 +124,6 @@ impl<'a> Policy<'_, 'a> {
 #[inline]
 pub(crate) fn take_looks(effects: &mut Effects, cpus: &mut [Cpu]) {
     for (cpu, util) in effects.looked.drain(..) {
-        cpus[cpu.index()].series.last_update_util = util;
+        cpus[cpu.index()].slots.series.last_update_util = util;
     }
 }

@@ -57,7 +57,7 @@ impl DomainView<'_> {
 
     /// The most that a CPU can ask for: all of it, with headroom.
     pub(crate) fn most_pre_6_8(&self) -> Util {
-        self.machine.series.room_pre_6_8(Util(self.capacity().0))
+        self.machine.slots.series.room_pre_6_8(Util(self.capacity().0))
     }
 
     /// Whether a busy CPU lowers its frequency all the same, because a clamp holds it down.

@@ -19,8 +19,10 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::Occasion;
+use crate::mech::cache::state::SchedCache;
+use crate::mech::preempt::state::Preempt;
+use crate::mech::series::state::Series;
 use crate::state::bandwidth::{Pool, RqBandwidth};
-use crate::state::cache::SchedCache;
 use crate::state::class::ClassTimer;
 use crate::state::costs::{Amount, Kind, quantile};
 use crate::state::cpuset::CpuSet;
@@ -29,8 +31,6 @@ use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
 use crate::state::hooks::Waker;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Role, State, Task};
-use crate::state::preempt::Preempt;
-use crate::state::series::Series;
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -112,7 +112,7 @@ impl Rq<'_, '_> {
             c,
             tasks: &mut m.tasks,
             groups: &mut m.groups,
-            series: &m.series,
+            series: &m.slots.series,
             hooks: m.hooks.as_deref(),
             decay: m.decay,
             rev: m.rev,
@@ -202,7 +202,7 @@ impl Rq<'_, '_> {
     /// The state of how CPUs learn that they should reschedule.
     #[inline]
     pub(crate) fn preempt(&mut self) -> &mut Preempt {
-        &mut self.k.m.preempt
+        &mut self.k.m.slots.preempt
     }
     /// Notes whether the running task leaves before it is back in user mode, as its group is
     /// throttled.
@@ -259,7 +259,7 @@ impl Rq<'_, '_> {
     /// The cache state of the process that the tasks are of, where that matters.
     #[inline]
     pub(crate) fn cache_mut(&mut self) -> Option<&mut SchedCache> {
-        self.k.m.cache.as_deref_mut()
+        self.k.m.slots.cache.as_deref_mut()
     }
     /// The frequency domain of this CPU.
     pub(crate) fn domain(&mut self) -> &mut FreqDomain {
@@ -321,14 +321,14 @@ impl Rq<'_, '_> {
         if !self.m().rt_throttles() {
             return;
         }
-        let (now, period) = (self.m().now, self.m().sysctls.rt.period);
+        let (now, period) = (self.m().now, self.m().slots.sysctls.rt.period);
         if let Some(at) = self.k.m.classes.start_rt_bandwidth(now, period) {
             self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
         }
     }
     /// The counter of interrupts of timers.
     pub(crate) fn timer_interrupts(&mut self) -> &mut u64 {
-        &mut self.k.m.hrtimers.interrupts
+        &mut self.k.m.slots.hrtimers.interrupts
     }
     /// Whether the CPUs with too many real-time tasks are to push, right after this CPU's switch.
     pub(crate) fn set_push_rt(&mut self, on: bool) {

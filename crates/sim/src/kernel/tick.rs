@@ -15,7 +15,7 @@ impl Rq<'_, '_> {
         if self.m().cpu(cpu).tick_gen != generation {
             return;
         }
-        let low_res = self.m().hrtimers.at_ticks();
+        let low_res = self.m().slots.hrtimers.at_ticks();
         if !(low_res && self.m().cpu(cpu).tick_stopped) {
             self.push(self.m().now + self.m().tick, Ev::Tick { cpu, generation });
         }
@@ -40,7 +40,7 @@ impl Rq<'_, '_> {
         if !self.m().need_resched.contains(cpu) && self.m().cpu(cpu).curr == Some(curr) {
             self.resume_user_mode_work(curr);
         }
-        if self.m().cpu(cpu).hrtimers.sched_timer_left {
+        if self.m().cpu(cpu).slots.hrtimers.sched_timer_left {
             // The CPU's tick timer is run by the tick, too, and does all of this again.
             self.account_nice(curr);
             self.pay_for_interrupt();
@@ -77,7 +77,7 @@ impl Rq<'_, '_> {
         self.dl_server_update();
         self.update_others();
         // A timer of this tick may have brought it a task.
-        if !self.m().hrtimers.at_ticks() || self.m().cpu(cpu).nr_running() == 0 {
+        if !self.m().slots.hrtimers.at_ticks() || self.m().cpu(cpu).nr_running() == 0 {
             self.balance_on_own_tick();
         }
         self.governor_attends(Occasion::Tick);
@@ -86,7 +86,7 @@ impl Rq<'_, '_> {
     /// Runs the timers of the tick, for which the CPU is awake; `done`: they have been run.
     pub(crate) fn run_queues(&mut self, done: bool) {
         if done {
-            self.c().hrtimers.running = false;
+            self.c().slots.hrtimers.running = false;
             return self.idle_loop();
         }
         if self.m().cpu(self.cpu).idle.is_none() {
@@ -100,7 +100,7 @@ impl Rq<'_, '_> {
         self.hrtimer_run_queues();
         self.tick_of_idle();
         self.pay_for_interrupt();
-        if !self.m().cpu(self.cpu).hrtimers.running {
+        if !self.m().cpu(self.cpu).slots.hrtimers.running {
             self.idle_loop();
         }
     }

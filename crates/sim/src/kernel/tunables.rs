@@ -1,6 +1,6 @@
 //! Tunables of the fair class in either form: EEVDF's (from 6.6 on), CFS's (up to 6.5).
 
-use crate::kernel::series::LATENCY_NICE;
+use crate::mech::series::LATENCY_NICE;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
 use risetime_model::settings::{Default, Home, Int, Param, Range, Settings, Value};
 use risetime_model::{Experiment, InputError, Platform, Policy};

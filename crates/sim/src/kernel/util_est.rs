@@ -3,8 +3,8 @@
 //! Arithmetic: [`risetime_kernel::util_est`]. Source: kernel/sched/fair.c; RFC 00/16, patches 8 to 11.
 
 use crate::kernel::rq::Rq;
+use crate::mech::series::state::Series;
 use crate::state::machine::{State, Task};
-use crate::state::series::Series;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::TaskId;
 use risetime_kernel::util_est::{
@@ -19,7 +19,7 @@ impl Rq<'_, '_> {
     /// instead of what was added last.
     pub(crate) fn account_anew(&mut self) {
         let cpu = self.cpu;
-        if !self.m().series.util_est_running {
+        if !self.m().slots.series.util_est_running {
             return;
         }
         let now = self.m().cpu(cpu).clock.clock_task.0;
@@ -32,7 +32,7 @@ impl Rq<'_, '_> {
 
     /// `util_est_update_running` of a queued task: its CPU's sum follows.
     pub(crate) fn util_est_update_running(&mut self, task: TaskId) {
-        if !self.m().series.util_est_running {
+        if !self.m().slots.series.util_est_running {
             return;
         }
         let before = self.m().task(task).util_est;
@@ -58,11 +58,11 @@ impl Rq<'_, '_> {
     /// `util_est_update` of a task that does not sleep; its CPU's sum is left alone.
     pub(crate) fn util_est_running(&mut self, task: TaskId) {
         let cpu = self.cpu;
-        if !(self.m().series.util_est_running && self.m().before.util_est) {
+        if !(self.m().slots.series.util_est_running && self.m().slots.before.util_est) {
             return;
         }
         let (off, multiplier) = (self.m().util_est_off(task), self.m().rampup_multiplier(task));
-        let periodic = self.m().series.util_est_periodic;
+        let periodic = self.m().slots.series.util_est_periodic;
         let decay = self.m().decay;
         let delta_exec = self.m().fair_entity(cpu, task).map_or(0, |entity| entity.delta_exec);
         let t = self.t(task);
@@ -83,7 +83,7 @@ impl Rq<'_, '_> {
     /// `util_est_update`.
     pub(crate) fn util_est_sample(&mut self, task: TaskId) {
         let cpu = self.cpu;
-        if !self.m().before.util_est {
+        if !self.m().slots.before.util_est {
             return;
         }
         let (rev, capacity) = (self.m().rev, self.m().cpu(cpu).capacity);

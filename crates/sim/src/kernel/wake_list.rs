@@ -6,7 +6,7 @@ use crate::kernel::placement::Waker;
 use crate::kernel::rq::Rq;
 use crate::state::costs::Kind;
 use crate::state::machine::State;
-use crate::state::preempt::Wakee;
+use crate::state::wake_list::Wakee;
 use crate::time::queue::Ev;
 use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, Span, TaskId};

@@ -10,7 +10,8 @@
 use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::governor::fixed::SCALING_SETSPEED;
 use crate::kernel::governor::{GOVERNOR, SCHEDUTIL};
-use crate::kernel::{perf_domain, pressure, sysctls};
+use crate::mech::pressure;
+use crate::mech::{perf_domain, sysctls};
 use crate::state::costs::Kind;
 use crate::time::cost;
 use risetime_kernel::deadline::DlRq;

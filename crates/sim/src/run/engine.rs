@@ -175,7 +175,7 @@ impl Simulation<'_> {
                 k.rebuild_sched_domains();
             }
             Ev::Setting(Changed::Highres) => {
-                k.m.hrtimers.low_res = !k.m.hrtimers.low_res;
+                k.m.slots.hrtimers.low_res = !k.m.slots.hrtimers.low_res;
                 let online: Vec<CpuId> = k.m.root.online.iter().collect();
                 online.into_iter().for_each(|cpu| k.rq(cpu).changes_resolution());
             }

@@ -197,7 +197,7 @@ pub fn follow(
     shared.borrow_mut().idles = sleeps(events, texts.selects);
     let m = &mut simulation.k.m;
     m.free_idle_exit = true;
-    m.hrtimers.given = true;
+    m.slots.hrtimers.given = true;
     if let Some(mutant) = mutant {
         mutant.prepare(m);
     }

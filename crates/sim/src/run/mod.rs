@@ -6,6 +6,7 @@ pub mod cause;
 pub(crate) mod creator;
 pub(crate) mod engine;
 pub mod follow;
+pub(crate) mod mechanisms;
 pub mod mutant;
 pub mod replay;
 pub(crate) mod settings;

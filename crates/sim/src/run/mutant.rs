@@ -5,9 +5,9 @@
 
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::governor::schedutil::RATE_LIMIT_US;
-use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
 use crate::kernel::placement::select_fallback_rq;
 use crate::kernel::tunables::{self, BASE_SLICE_NS};
+use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::state::class::Class;
 use crate::state::class::{UCLAMP_MAX, UCLAMP_MIN};
 use crate::state::group::Groups;
@@ -321,7 +321,7 @@ impl Mutant {
             Mutant::ShortSliceWaits => {
                 set_features(&mut m.cpus, &mut m.groups, |features| features.preempt_short = false);
             }
-            Mutant::RunnableIgnored => m.series.runnable_boost = false,
+            Mutant::RunnableIgnored => m.slots.series.runnable_boost = false,
             Mutant::LagKept => {
                 set_features(&mut m.cpus, &mut m.groups, |features| features.delay_zero = false);
             }

@@ -1,21 +1,20 @@
 //! The settings this backend knows: a list of groups, each declared where its mechanism is.
 
 use crate::kernel::balance::NI_RANDOM;
-use crate::kernel::class::{demotion, dl_placement, muqss, rt_group, stop};
+use crate::kernel::class::stop;
 use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle::{self, CPUIDLE_GOVERNOR};
 use crate::kernel::governor::{self, GOVERNOR};
-use crate::kernel::perf_domain::{self, SCHED_ENERGY_AWARE};
-use crate::kernel::placement::PLACEMENT;
+use crate::kernel::placement::{self, PLACEMENT};
 use crate::kernel::tracker::{self, TRACKER};
 use crate::kernel::tunables::{
     self, BASE_SLICE_NS, SCHED_LATENCY_NS, SCHED_MIN_GRANULARITY_NS, SCHED_WAKEUP_GRANULARITY_NS,
 };
-use crate::kernel::{before, cache, hrtimer, preempt, pressure, series, sysctls};
+use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::run::both_ways::SHORT_WAYS;
+use crate::run::mechanisms;
 use crate::state::class::{RT_UCLAMP_MIN, UCLAMP_MAX, UCLAMP_MIN, UCLAMP_TASK};
-use crate::state::{high, overcommit};
 use crate::time::cost;
 use crate::user::power_hal;
 use risetime_model::settings::{
@@ -124,24 +123,13 @@ fn check_start(
 pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group::of(KERNEL).titled("The system").checked(tunables::check)];
     groups.extend(governor::groups());
+    groups.extend(placement::groups());
     groups.extend(tracker::groups());
-    groups.extend([
-        cpuidle::GROUP,
-        perf_domain::GROUP,
-        preempt::GROUP,
-        hrtimer::GROUP,
-        sysctls::GROUP,
-        cache::GROUP,
-        demotion::GROUP,
-        dl_placement::GROUP,
-        rt_group::GROUP,
-        high::GROUP,
-        overcommit::GROUP,
-        series::GROUP,
-        before::GROUP,
-    ]);
-    groups.extend(pressure::groups());
-    groups.extend([cost::GROUP, stop::GROUP, muqss::GROUP, power_hal::GROUP]);
+    groups.push(cpuidle::GROUP);
+    groups.extend(mechanisms::groups(false));
+    groups.extend([cost::GROUP, stop::GROUP]);
+    groups.extend(mechanisms::groups(true));
+    groups.push(power_hal::GROUP);
     groups.extend(power_hal::groups());
     groups.push(
         Group::of(START).titled("The start").per_policy(&[BACKGROUND_UTIL.0]).checked(check_start),

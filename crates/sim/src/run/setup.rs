@@ -4,13 +4,8 @@ use crate::Custom;
 use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::balance::NI_RANDOM;
-use crate::kernel::before;
-use crate::kernel::cache;
-use crate::kernel::class::dl_placement;
 use crate::kernel::class::dl_server::init_dl_servers;
-use crate::kernel::class::muqss;
-use crate::kernel::class::rt_group::init_rt_groups;
-use crate::kernel::clock::FREQ_INVARIANCE;
+use crate::kernel::clock;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle;
 use crate::kernel::cpuidle::CPUIDLE_GOVERNOR;
@@ -18,55 +13,49 @@ use crate::kernel::fork::new_task;
 use crate::kernel::governor::GOVERNOR;
 use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
-use crate::kernel::hrtimer;
-use crate::kernel::perf_domain;
-use crate::kernel::perf_domain::SCHED_ENERGY_AWARE;
-use crate::kernel::placement::PLACEMENT;
-use crate::kernel::preempt;
-use crate::kernel::pressure;
-use crate::kernel::series;
-use crate::kernel::sysctls;
-use crate::kernel::thermal;
+use crate::kernel::placement::{self, Checked, PLACEMENT, Placement};
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
 use crate::kernel::tracker::TRACKER;
 use crate::kernel::tunables;
+use crate::mech::dl_rules;
+use crate::mech::perf_domain;
+use crate::mech::pressure;
+use crate::mech::rt_groups::state::RT_GROUP_SCHED;
+use crate::mech::series;
+use crate::mech::slots::{CpuSlots, Slots};
+use crate::mech::sysctls;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
+use crate::run::mechanisms;
 use crate::run::settings::{
     BACKGROUND_UTIL, FIRST_CPU, FIRST_TICK_NS, START_PERIOD_CONTRIB, START_UTIL,
 };
-use crate::state::before::RtTracking;
 use crate::state::class::{Classes, Sched, check_clamps};
 use crate::state::costs::{Drawn, Names};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Effects;
 use crate::state::group::Groups;
-use crate::state::high::HighRq;
 use crate::state::hooks::Hooks;
-use crate::state::hrtimer::CpuHrtimers;
 use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
 use crate::state::machine::{
     Cpu, FreqDomain, GovernorTimer, Idle, Machine, NohzKick, Role, RootDomain, Task, UPTIME,
 };
-use crate::state::overcommit::OvercommitRq;
 use crate::state::plain;
-use crate::state::rt_group::{RT_GROUP_SCHED, RtGroupRqs};
-use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;
 use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
 use crate::state::topology::SchedDomains;
 use crate::time::cost;
-use crate::time::queue::{Changed, Ev, Queue};
+use crate::time::queue::{Ev, Queue};
 use crate::time::work::{of_kind, speed};
 use crate::user::User;
 use crate::user::power_hal::Service;
 use crate::user::program::Program;
 use crate::user::together::Together;
-use crate::{Counterfactual, governor, placement};
+use crate::{Counterfactual, governor};
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpuidle::IdleState;
@@ -116,16 +105,14 @@ pub(crate) fn header(e: &Experiment) -> Header {
 }
 
 fn signals(e: &Experiment) -> Vec<Signal> {
-    let waiting =
-        series::of_settings(e.policy.kernel, &e.settings).tracks_waiting().then_some("waiting_avg");
-    let names = SIGNALS.iter().copied().chain(waiting);
+    let names = SIGNALS.iter().copied().chain(mechanisms::signals(e));
     names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
 }
 
 /// The notes for the reader of a result.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let all = e.notes().into_iter();
-    all.chain(tracker::notes(&e.settings)).chain(series::notes(e)).chain(muqss::notes(e)).collect()
+    all.chain(tracker::notes(&e.settings)).chain(mechanisms::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.
@@ -170,10 +157,6 @@ pub(crate) fn simulation_with<'a>(
         // The short ways know PELT's signals alone.
         (m.plain, m.tally) = (false, None);
     }
-    if m.thermal.is_some() || m.domains.iter().any(pressure::changes_later) {
-        // The short ways know no limit that changes either.
-        (m.plain, m.tally) = (false, None);
-    }
     m.free_idle_exit = other.without.has(Cause::IdleExit);
     other.without.change_machine(&mut m.costs, &mut m.domains);
     if let Some(custom) = custom.idle_governor {
@@ -194,7 +177,7 @@ pub(crate) fn simulation_with<'a>(
         m,
         q: Queue::default(),
         governors,
-        placement: (placement::find(e.settings.get(&PLACEMENT).unwrap_or("fair")).make)(),
+        placement: placement(e, custom),
         effects: Effects::default(),
         driver: None,
         listens: sink.listens(),
@@ -214,34 +197,31 @@ pub(crate) fn simulation_with<'a>(
     if let Some(server) = sysctls::fair_server(e) {
         init_dl_servers(server, &mut k.m.cpus, &mut k.m.classes);
     }
-    init_rt_groups(e, &mut k.m)?;
     add_tasks(&mut simulation, &specs, started, e.phase);
     add_service(&mut simulation, &specs[..started], e.phase);
     let k = &mut simulation.k;
     let start = Instant(0) + e.phase;
     plan_hotplug(&mut k.q, &hotplug, start);
-    if k.plan_pressure(e) {
+    let change = series::decay_change(e.policy.kernel, &e.settings);
+    k.m.decay_later = change.map(|(_, decay)| decay);
+    if mechanisms::begin(k, e)? {
         k.rebuild_sched_domains();
     }
-    if let Some(after) = perf_domain::ready_after(&e.settings) {
-        k.q.push(start + after, Ev::Setting(Changed::EnergyModel));
-    }
-    if let Some(after) = hrtimer::changes_at(&e.settings) {
-        k.q.push(start + after, Ev::Setting(Changed::Highres));
-    }
-    if let Some((after, decay)) = series::decay_change(e.policy.kernel, &e.settings) {
-        k.m.decay_later = Some(decay);
-        k.q.push(start + after, Ev::Setting(Changed::PeltMultiplier));
-    }
-    // Every zone is looked at when it is registered.
-    for zone in 0..k.m.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32 {
-        k.q.push(Instant(0), Ev::Thermal { zone });
-    }
+    mechanisms::plans(e, &k.m).into_iter().for_each(|(at, ev)| k.q.push(at, ev));
     add_kthreads(&mut k.m, governor.works.in_rev(e.policy.kernel));
     // schedutil asks for it when it starts, the capacities of the CPUs before that.
     k.m.classes.rebuild_root_domains(k.m.rev, &mut k.m.cpus, &k.m.tasks);
     k.add_stoppers(&e.settings);
     Ok(simulation)
+}
+
+/// The placement: a plug-in, else that of the settings.
+fn placement(e: &Experiment, custom: Custom) -> Box<dyn Placement> {
+    let named = || placement::find(e.settings.get(&PLACEMENT).unwrap_or("fair"));
+    match custom.placement {
+        Some(own) => Box::new(Checked((own.make)(&e.platform, &e.settings))),
+        None => (named().make)(&e.platform, &e.settings),
+    }
 }
 
 fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
@@ -255,11 +235,6 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
         sched_domains(platform, &capacity, rev, &online);
     let of_cpu = of.into_iter().zip(places);
-    let of_domain: Vec<CpuSeries> = platform
-        .domains
-        .iter()
-        .map(|d| series::of_cpu(e.policy.kernel, platform, d, &e.settings))
-        .collect();
     let idle_governor = cpuidle::find(e.settings.get(&CPUIDLE_GOVERNOR).unwrap_or("menu"));
     let cpus: Vec<Cpu> = platform
         .cpus()
@@ -271,12 +246,9 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
                 .iter()
                 .position(|c| *c == cpu)
                 .unwrap_or(0),
-            series: of_domain[domain_index(platform, cpu)].clone(),
-            rt_tracking: RtTracking::new(Instant(UPTIME.0)),
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
             actual: capacity[cpu.index()],
-            pressure: pressure::cpu_pressure(e, domain_index(platform, cpu)),
             clock: RqClock::new(Instant(0) + UPTIME),
             cfs: cfs_rq(rev, tunables),
             cfs_avg: CfsRqAvg {
@@ -295,10 +267,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             dl: DlRq::new(sysctls::of_experiment(e).rt),
             stopper: None,
             fair_server: None,
-            rt_groups: RtGroupRqs::default(),
-            muqss: None,
-            high: HighRq::of(e, rev, tunables, UPTIME.0),
-            overcommit: OvercommitRq::of(e, Instant(UPTIME.0)),
+            slots: CpuSlots::default(),
             exec_start: 0,
             class_timers: Timers::default(),
             curr: None,
@@ -331,22 +300,11 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             idle_time: IdleTime::new(rev),
             nice_time: Span(0),
             drawn: Drawn::of_cpu(e.seed, cpu),
-            hrtimers: CpuHrtimers::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> =
         (0..platform.domains.len()).map(|d| freq_domain(e, d, governor)).collect();
-    let thermal = thermal::of_experiment(e);
-    let known_power = domains.iter().all(|d| !d.pd.states.is_empty());
-    // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
-    let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
-    // Android's, before mainline's, asked for no governor.
-    let energy_model = (governor.name == governor::SCHEDUTIL || !rev.has(features::EAS))
-        && known_power
-        && invariant
-        && perf_domain::ready_after(&e.settings).is_none()
-        && e.settings.get(&SCHED_ENERGY_AWARE) != Some(0)
-        && muqss::of_settings(&e.settings).is_none();
+    let energy_model = perf_domain::is_possible(e, &domains, governor.name);
     let mut machine = Machine {
         platform: Arc::clone(platform),
         rev,
@@ -388,12 +346,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: cost::of_experiment(e),
-        series: series::of_settings(e.policy.kernel, &e.settings),
-        before: before::of_settings(e.policy.kernel, &e.settings),
-        sysctls: sysctls::of_experiment(e),
-        rules: dl_placement::of_experiment(e),
-        muqss: muqss::of_settings(&e.settings),
-        cache: None,
+        rules: dl_rules::of_experiment(e),
         tally: None,
         ni_random: (e.settings.get(&NI_RANDOM) == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
@@ -402,7 +355,6 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         unheard: true,
         keeps_opp: true,
         need_resched: CpuSet::EMPTY,
-        preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,
         start: Start {
             util: int(&START_UTIL).map(|v| Util(v as u64)),
@@ -416,18 +368,16 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         free_idle_exit: false,
         hooks: None,
         tracker: None,
-        thermal,
-        em_coherent: perf_domain::is_coherent(&e.settings),
-        eas_off_in_boost: perf_domain::is_off_in_boost(&e.settings),
-        hrtimers: hrtimer::of_settings(&e.settings),
+        slots: Slots::default(),
     };
-    let queues = muqss::queues(&machine);
-    machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(Box::new(queue)));
-    let between = |c: &Cpu| c.high.is_some() || c.overcommit.is_some();
+    machine.slots = mechanisms::of_machine(e, &machine);
+    for cpu in platform.cpus() {
+        machine.cpus[cpu.index()].slots = mechanisms::of_cpu(e, &machine, cpu);
+    }
+    let between = |c: &Cpu| c.slots.high.is_some() || c.slots.overcommit.is_some();
     machine.classes.between = machine.cpus.iter().any(between);
     machine.root.energy_aware = machine.sched_is_eas_possible();
-    machine.cache = cache::of_experiment(e, &machine);
-    machine.plain = plain::is_plain(&machine);
+    machine.plain = plain::is_plain(&machine) && !mechanisms::bend(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
     machine
 }
@@ -448,11 +398,6 @@ fn background_util(e: &Experiment, cpu: CpuId) -> Util {
 
 fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
     platform.domain_of(cpu).expect("validated: every CPU is in a domain")
-}
-
-/// `arch_scale_freq_invariant`: that of the machine.
-fn is_freq_invariant(e: &Experiment) -> bool {
-    e.settings.get(&FREQ_INVARIANCE) != Some("no")
 }
 
 /// Creates domain `index` of the platform at its lowest frequency, with its energy model if all
@@ -494,7 +439,7 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         hw_asked: lowest,
         wanted: lowest,
         target: lowest,
-        freq_invariant: is_freq_invariant(e),
+        freq_invariant: clock::is_freq_invariant(e),
         freq_scale: 0,
         speed: speed_at(lowest),
         scale,
@@ -561,7 +506,7 @@ fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Spa
     debug_assert_eq!(id, task);
     let cpu = t.cpu;
     k.m.tasks.push(t);
-    if let Some(cache) = &mut k.m.cache {
+    if let Some(cache) = &mut k.m.slots.cache {
         cache.outside = Some(task);
     }
     k.rq(cpu).set_attr(task, &Attr { nice: Some(-20), ..Attr::default() });

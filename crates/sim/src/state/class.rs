@@ -95,7 +95,7 @@ pub(crate) struct Sched {
     pub(crate) policy: Policy,
     /// The task's reservation, also while it is of another class again.
     pub(crate) dl: Option<Box<DlEntity>>,
-    /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
+    /// The CPU that it belongs to, if it belongs to one ([`crate::mech::dl_rules::state`]).
     pub(crate) dl_home: Option<CpuId>,
     /// The task's CPU, where priorities stand in for deadlines and are partitioned.
     pub(crate) bound: Option<Box<Bound>>,
@@ -333,7 +333,9 @@ impl Classes {
 impl Machine {
     /// Whether real-time tasks use up a runtime: before 6.12, unless it is unlimited.
     pub(crate) fn rt_throttles(&self) -> bool {
-        rt_throttles(self.rev) && self.sysctls.rt.runtime.is_some() && self.does(Step::ThrottleRt)
+        rt_throttles(self.rev)
+            && self.slots.sysctls.rt.runtime.is_some()
+            && self.does(Step::ThrottleRt)
     }
     /// Whether frequencies go by what deadline tasks are promised: since 4.16 (commit d4edd662ac16); before, one that
     /// runs gets the highest.

@@ -58,7 +58,7 @@ impl Machine {
     /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
     #[inline]
     pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
-        if !self.series.runnable_boost {
+        if !self.slots.series.runnable_boost {
             return self.cpu_util_cfs(cpu);
         }
         cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
@@ -80,7 +80,7 @@ impl Machine {
     #[inline]
     fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
         let cfs = self.cfs_util(self.cpu(cpu));
-        if !self.series.util_est_faster {
+        if !self.slots.series.util_est_faster {
             return cfs;
         }
         let faster = self.util_est_faster(cpu).unwrap_or_default();
@@ -107,12 +107,12 @@ impl Machine {
     #[inline]
     pub(crate) fn rq_util_of(&self, cpu: CpuId, c: &Cpu) -> RqUtil {
         let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
-        let pelt = self.before.sched_avg_period.is_none();
+        let pelt = self.slots.before.sched_avg_period.is_none();
         let known = |util: Util| if pelt { util } else { Util(0) };
         let own = RqUtil {
             rt: known(c.rt_avg.util_avg),
             dl: known(c.dl_avg.util_avg),
-            irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
+            irq: known(c.slots.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
             dl_running_bw: if self.knows_deadline_bandwidth() {
                 c.promised_bw(self.rules.frequency)
             } else {
@@ -159,7 +159,7 @@ impl Machine {
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
         let TaskSignals { util_avg, util_est, .. } = self.task_signals(task);
         let util_est = UtilEst(util_est.0 as u32);
-        match self.series.util_est_boost {
+        match self.slots.series.util_est_boost {
             true => task_util_est_boost(util_avg, util_est),
             false => task_util_est(util_avg, util_est),
         }
@@ -175,7 +175,7 @@ impl Machine {
     /// The fair class's signals of a CPU, by the tracker in force.
     #[inline]
     pub(crate) fn tracked_cfs(&self, c: &Cpu) -> CfsUtil {
-        let util = match (&self.tracker, &c.muqss) {
+        let util = match (&self.tracker, &c.slots.muqss) {
             (None, None) => return c.plain_cfs(),
             (Some(tracker), _) => tracker.cpu_util(self.id_of(c)),
             (None, Some(rq)) => rq.util(c.capacity),

@@ -19,6 +19,12 @@ pub(crate) struct CpuSet {
     words: [u64; MAX_CPUS / 64],
 }
 
+impl Default for CpuSet {
+    fn default() -> CpuSet {
+        CpuSet::EMPTY
+    }
+}
+
 impl CpuSet {
     pub(crate) const EMPTY: CpuSet = CpuSet { words: [0; MAX_CPUS / 64], used: 0 };
 

@@ -19,9 +19,9 @@
 //! while it runs.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
+use crate::mech::rt_groups::state::{Promised, RtGroupRqs};
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::machine::{Cpu, Machine, UPTIME};
-use crate::state::rt_group::{Promised, RtGroupRqs};
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::group::{
@@ -61,7 +61,7 @@ pub(crate) struct TaskGroup {
     pub(crate) load: TgLoad,
     pub(crate) pool: Option<Pool>,
     /// CPU time that the group's real-time tasks have of each CPU, if it says so itself
-    /// ([`crate::state::rt_group`]).
+    /// ([`crate::mech::rt_groups::state`]).
     pub(crate) promised: Option<Promised>,
     /// Queues by CPU.
     pub(crate) rq: Vec<GroupRq>,

@@ -11,8 +11,9 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
-use crate::state::before::{Before, RtTracking};
-use crate::state::cache::SchedCache;
+use crate::mech::perf_domain::state::{PerfDomain, Scale};
+use crate::mech::pressure::state::Caps;
+use crate::mech::slots::{CpuSlots, Slots};
 use crate::state::class::Stopper;
 use crate::state::class::{Class, ClassTimer, Classes, Sched};
 use crate::state::class::{DlFrequency, DlRules};
@@ -21,27 +22,15 @@ use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Timer;
 use crate::state::group::Groups;
-use crate::state::high::HighRq;
 use crate::state::hooks::{Busy, Hooks};
-use crate::state::hrtimer::{CpuHrtimers, Hrtimers};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
-use crate::state::muqss::{Muqss, MuqssRq};
-use crate::state::overcommit::OvercommitRq;
-use crate::state::perf_domain::{PerfDomain, Scale};
-use crate::state::preempt::{Preempt, Wakee};
-use crate::state::pressure::{Caps, CpuPressure};
-use crate::state::rt_group::RtGroupRqs;
-use crate::state::series::{CpuSeries, Series};
-use crate::state::short_ways;
-use crate::state::short_ways::ShortWay;
-use crate::state::sysctls::Sysctls;
+use crate::state::short_ways::{self, ShortWay};
 use crate::state::tally::Tally;
-use crate::state::thermal::Thermal;
-use crate::state::timers::Timers;
-use crate::state::timers::Wakees;
+use crate::state::timers::{Timers, Wakees};
 use crate::state::topology::{Place, SchedDomain, SdShared};
 use crate::state::tracker::Tracker;
+use crate::state::wake_list::Wakee;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleState, Limits};
@@ -127,19 +116,10 @@ pub struct Machine {
     pub(crate) base_slice: Span,
     /// Costs of what is not free.
     pub(crate) costs: Costs,
-    /// Switches of the response-time series.
-    pub(crate) series: Series,
-    /// Load tracking of older kernels, as far as it is in force.
-    pub(crate) before: Before,
-    pub(crate) sysctls: Sysctls,
     /// Rules of deadline tasks: where they go, and what else may be ruled for them.
     pub(crate) rules: DlRules,
-    /// MuQSS, where that stands in for the fair class.
-    pub(crate) muqss: Option<Muqss>,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
-    /// Cache-aware scheduling, where there are several last-level caches.
-    pub(crate) cache: Option<Box<SchedCache>>,
     /// Counts of balancing, where they can be kept.
     pub(crate) tally: Option<Tally>,
     /// True if nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).
@@ -154,8 +134,6 @@ pub struct Machine {
     pub(crate) keeps_opp: bool,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
-    /// State of how CPUs got it.
-    pub(crate) preempt: Preempt,
     /// CPUs whose task is in a throttled group and has not left yet (`kernel/bandwidth.rs`).
     pub(crate) throttle_work: CpuSet,
     /// Start of the experiment.
@@ -170,13 +148,8 @@ pub struct Machine {
     pub(crate) hooks: Option<Box<dyn Hooks>>,
     /// Load tracker; `None`: PELT.
     pub(crate) tracker: Option<Box<dyn Tracker>>,
-    /// Heat of the machine, where that matters.
-    pub(crate) thermal: Option<Box<Thermal>>,
-    pub(crate) hrtimers: Hrtimers,
-    /// Energy models keep the pair of capacity and frequency with which they were made.
-    pub(crate) em_coherent: bool,
-    /// Placement does without energy while a governor wants a boost OPP.
-    pub(crate) eas_off_in_boost: bool,
+    /// State of the mechanisms ([`crate::mech`]).
+    pub(crate) slots: Slots,
 }
 
 /// The start settings, until they have taken effect.
@@ -261,20 +234,12 @@ pub(crate) struct Cpu {
     pub(crate) rt_throttle: RtThrottle,
     /// Deadline tasks, the sugov kthreads among them.
     pub(crate) dl: DlRq,
-    /// Pressure on the CPU: its interrupts, its hardware's limits.
-    pub(crate) pressure: Option<Box<CpuPressure>>,
     /// Stopper of the CPU (`migration/N`), where that takes time.
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
-    /// Groups of real-time tasks with servers.
-    pub(crate) rt_groups: RtGroupRqs,
-    /// MuQSS' state of the CPU, where that stands in for the fair class.
-    pub(crate) muqss: Option<Box<MuqssRq>>,
-    /// SCHED_HIGH, where a task ever is of it.
-    pub(crate) high: Option<Box<HighRq>>,
-    /// SCHED_OVERCOMMIT, where it is used.
-    pub(crate) overcommit: Option<Box<OvercommitRq>>,
+    /// State of the mechanisms ([`crate::mech`]).
+    pub(crate) slots: CpuSlots,
     /// Time up to which the current task is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,
     /// Time until which the CPU handles the interrupt in which the governor wanted another
@@ -302,14 +267,11 @@ pub(crate) struct Cpu {
     pub(crate) got_idle_tick: bool,
     /// Memory of cpuidle of this CPU's sleeps.
     pub(crate) idle_governor: Box<dyn IdleGovernor>,
-    pub(crate) series: CpuSeries,
     pub(crate) uclamp: UclampRq,
     pub(crate) idle_time: IdleTime,
     /// `CPUTIME_NICE`: ticks that found a task of a nice value above 0.
     pub(crate) nice_time: Span,
     pub(crate) drawn: Drawn,
-    pub(crate) rt_tracking: RtTracking,
-    pub(crate) hrtimers: CpuHrtimers,
 }
 
 /// Work that an idle CPU is kicked to do on behalf of all idle ones.
@@ -790,7 +752,7 @@ impl Cpu {
     /// `util_fits_cpu`.
     #[inline]
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util) -> Fit {
-        match self.series.fits(util, self.cpu_capacity) {
+        match self.slots.series.fits(util, self.cpu_capacity) {
             Some(fits) => util_fits_cpu_from(fits, util, min, max, self.capacities(), true),
             None => util_fits_cpu(util, min, max, self.capacities(), true),
         }
@@ -803,7 +765,7 @@ impl Cpu {
     /// Whether it has one of the workload's tasks to run. One that is just being enqueued
     /// counts (its clamps do already), and so does one that is just being dequeued.
     pub(crate) fn has_work(&self) -> bool {
-        let muqss = self.muqss.as_ref().is_some_and(|rq| rq.nr_running() > 0);
+        let muqss = self.slots.muqss.as_ref().is_some_and(|rq| rq.nr_running() > 0);
         self.h_nr_runnable() > 0 || !self.uclamp.uclamp_rq_is_idle() || muqss
     }
     /// The number of fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
@@ -835,12 +797,12 @@ impl Cpu {
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
-        let muqss = self.muqss.as_ref().map_or(0, |rq| rq.nr_running());
-        let high = self.high.as_ref().map_or(0, |high| high.nr_queued());
-        let overcommit = self.overcommit.as_ref().map_or(0, |queue| queue.class.eligible());
+        let muqss = self.slots.muqss.as_ref().map_or(0, |rq| rq.nr_running());
+        let high = self.slots.high.as_ref().map_or(0, |high| high.nr_queued());
+        let overcommit = self.slots.overcommit.as_ref().map_or(0, |queue| queue.class.eligible());
         self.h_nr_queued()
             + rt
-            + self.rt_groups.nr_served()
+            + self.slots.rt_groups.nr_served()
             + muqss
             + self.dl.tasks()
             + usize::from(stop)
@@ -851,7 +813,7 @@ impl Cpu {
     /// capacity 1024.
     #[inline]
     pub(crate) fn promised_bw(&self, by: Option<DlFrequency>) -> u64 {
-        let asked = self.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());
+        let asked = self.slots.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());
         self.promised_to_deadline(by) + asked.min(BW_UNIT)
     }
 }

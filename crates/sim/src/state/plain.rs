@@ -27,18 +27,11 @@ pub(crate) struct Needs {
     pub(crate) min: Util,
 }
 
-/// Whether the short way is open: no clamps, caps, interrupts or series switch, and a kernel in which all has the form of
-/// 6.12, as what is boosted got it last.
+/// Whether the short way is open, but for mechanisms that bend it (`Mechanism::bends`): no clamps, and a kernel in which all
+/// has the form of 6.12, as what is boosted got it last.
 /// Hooks may come later ([`Machine::is_plain`]).
 pub(crate) fn is_plain(m: &Machine) -> bool {
-    m.rev.has(features::CPU_UTIL_BOOST)
-        && !m.classes.uclamp_used
-        && m.series.is_mainline()
-        && m.before.sched_avg_period.is_none()
-        && m.rules.stock_frequency()
-        && m.cpus
-            .iter()
-            .all(|c| c.series.is_mainline() && c.pressure.is_none() && c.overcommit.is_none())
+    m.rev.has(features::CPU_UTIL_BOOST) && !m.classes.uclamp_used && m.rules.stock_frequency()
 }
 
 impl Machine {

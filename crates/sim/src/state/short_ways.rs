@@ -4,7 +4,7 @@
 //! Plain     a CPU's needs without what most runs have not, kept until they change; clamps that nobody counts [state/plain.rs]
 //! Glance    no group statistics where EAS places tasks that all fit               [kernel/balance/pull.rs]
 //! Tally     sums of groups kept between looks                                             [state/tally.rs]
-//! EmCost    what a unit of util costs, by util                        [state/perf_domain.rs, PerfDomain::cost]
+//! EmCost    what a unit of util costs, by util                        [mech/perf_domain/state.rs, PerfDomain::cost]
 //! Jiffy     the jiffy kept until the next one                              [state/machine.rs, Machine::jiffy]
 //! SameOpp   a util between two that led to the same OPP does, too                     [kernel/governor/schedutil.rs]
 //! Unheard   no reason found for a look that decides nothing, where nobody listens    [kernel/governor/schedutil.rs];

@@ -2,7 +2,7 @@
 
 use super::spread::platform;
 use super::{Bytes, experiment};
-use crate::kernel::cache;
+use crate::mech::cache;
 use crate::run::engine::Simulation;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
@@ -145,7 +145,7 @@ fn one_cache_leaves_nothing_to_choose() {
         let mut sink = Bytes::default();
         let mut engine =
             setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
-        assert!(engine.k.m.cache.is_none(), "{policy}");
+        assert!(engine.k.m.slots.cache.is_none(), "{policy}");
         engine.run(Instant(e.duration.0)).expect("a run");
         drop(engine);
         sink.0

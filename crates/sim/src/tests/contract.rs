@@ -197,11 +197,12 @@ proptest! {
                         continue;
                     }
                     let ask = || {
-                        let mut p = (d.make)();
+                        let view = placement::PlacementView { machine: m };
+                        let mut p = (d.make)(&m.platform, &risetime_model::Settings::default());
                         let mut effects = Effects::default();
                         let placed = match m.task(id).state {
-                            State::New => p.fork(m, id),
-                            _ => p.wake(m, id, Waker::timer(m.task(id).cpu), &mut effects),
+                            State::New => p.fork(&view, id),
+                            _ => p.wake(&view, id, Waker::timer(m.task(id).cpu), &mut effects),
                         };
                         (placed, effects)
                     };

@@ -644,7 +644,7 @@ fn neighbours_share_a_priority_where_there_are_more_periods_than_priorities() {
     let policies: Vec<Policy> =
         workload.tasks.iter().filter_map(|t: &TaskSpec| t.attr.policy).collect();
     let e = experiment(cpus(1), workload, "linux-7.2+dl_as=rm", &[], Span::from_ms(1));
-    let rules = crate::kernel::class::dl_placement::of_experiment(&e);
+    let rules = crate::mech::dl_rules::of_experiment(&e);
     let fixed = rules.fixed.expect("by period");
     let given: Vec<u8> = policies
         .into_iter()

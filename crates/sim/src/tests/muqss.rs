@@ -247,7 +247,7 @@ proptest! {
                 prop_assert!(m.fair_entity(m.task(task).cpu, task).is_none(), "the fair class has nobody");
             }
             for cpu in (0..m.cpus.len() as u32).map(CpuId) {
-                let Some(rq) = &m.cpu(cpu).muqss else { continue };
+                let Some(rq) = &m.cpu(cpu).slots.muqss else { continue };
                 if let Some(curr) = rq.curr {
                     prop_assert_eq!(m.cpu(cpu).curr, Some(curr));
                 }
@@ -262,7 +262,7 @@ proptest! {
                 .cpus
                 .iter()
                 .filter(fair)
-                .flat_map(|c| c.muqss.as_ref().expect("on").queue.iter())
+                .flat_map(|c| c.slots.muqss.as_ref().expect("on").queue.iter())
                 .map(|(_, task)| task)
                 .filter(|task| m.task(*task).allowed.intersects(&idle))
                 .collect();

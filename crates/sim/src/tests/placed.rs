@@ -32,9 +32,15 @@ fn occupy(m: &mut Machine, cpu: u32, task: u32) {
 
 /// Places the first task at its wakeup; what the search has found out is kept, as the kernel does.
 fn wake(m: &mut Machine, cpu: u32, sync: bool) -> Placed {
-    let mut fair = (placement::find("fair").make)();
+    let mut fair =
+        (placement::find("fair").make)(&m.platform, &risetime_model::Settings::default());
     let mut effects = Effects::default();
-    let placed = fair.wake(m, TaskId(0), Waker { cpu: CpuId(cpu), sync }, &mut effects);
+    let placed = fair.wake(
+        &placement::PlacementView { machine: m },
+        TaskId(0),
+        Waker { cpu: CpuId(cpu), sync },
+        &mut effects,
+    );
     if let Some(cpu) = effects.recent_used_cpu {
         m.task_mut(TaskId(0)).recent_used_cpu = cpu;
     }

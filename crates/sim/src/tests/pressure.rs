@@ -5,7 +5,7 @@ use super::generate::experiments;
 use super::properties::run_checked;
 use super::{Bytes, experiment};
 use crate::draws;
-use crate::state::perf_domain::PerfDomain;
+use crate::mech::perf_domain::state::PerfDomain;
 use crate::{Counterfactual, setup};
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;
@@ -150,7 +150,7 @@ fn of_several_inputs_the_lowest_holds() {
     let pressure = |policy| {
         let after = run("hikey960", HINTED, policy, &set(&averaged), 500);
         assert_eq!(after.m.domain_of(CpuId(0)).max, KHz(999_000));
-        after.m.cpu(CpuId(0)).pressure.as_ref().expect("kept").hw_pressure.0
+        after.m.cpu(CpuId(0)).slots.pressure.as_ref().expect("kept").hw_pressure.0
     };
     assert_eq!(pressure("linux-7.2"), 462 - 462 * 999 / 1844);
     assert_eq!(pressure("linux-6.8"), 462 - 462 * 1402 / 1844, "who writes last is right");
@@ -393,7 +393,7 @@ fn hardware_that_gets_too_hot_caps_itself() {
         ("hw_capped_below_millicelsius", Value::Int(61_000)),
     ];
     let temp = |m: &crate::Machine| {
-        m.thermal.as_ref().expect("zones").zones.iter().map(|z| z.node.millicelsius()).max()
+        m.slots.thermal.as_ref().expect("zones").zones.iter().map(|z| z.node.millicelsius()).max()
     };
     let (free, capped) = (run_with(&[start]), run_with(&cap));
     assert!(temp(&free) > Some(62_500), "{:?}", temp(&free));

@@ -189,7 +189,7 @@ fn cpu_consistent(
         user == fair,
         &format!("the fair class's current task is {fair:?}, the CPU's {:?}", c.curr),
     )?;
-    let handles_irq = c.idle.is_none() && c.pressure.as_ref().is_some_and(|p| p.in_irq());
+    let handles_irq = c.idle.is_none() && c.slots.pressure.as_ref().is_some_and(|p| p.in_irq());
     // Awake, and done with the wakeup only later.
     let held = c.idle.is_none() && c.resched_held;
     let either = c.idle.is_some() == c.curr.is_none();
@@ -222,9 +222,9 @@ fn cpu_consistent(
     )?;
     let clamps = c.uclamp.clamps();
     let rt = c.rt.iter().map(|(_, t)| t).filter(|_| m.classes.uclamp_used);
-    let of_groups = c.rt_groups.iter().flat_map(|g| g.queue.iter());
+    let of_groups = c.slots.rt_groups.iter().flat_map(|g| g.queue.iter());
     let rt = rt.chain(of_groups.map(|(_, t)| t).filter(|_| m.classes.uclamp_used));
-    let high = c.high.iter().flat_map(|high| high.queue.iter());
+    let high = c.slots.high.iter().flat_map(|high| high.queue.iter());
     let high = high.filter_map(|e| e.id.as_task()).filter(|_| !m.is_plain());
     let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).chain(high).collect();
     for t in &runnable {
@@ -257,16 +257,15 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
     let runnable = t.state == State::Runnable;
     let ok = match t.sched.class() {
         Class::High => {
-            let there = m
-                .platform
-                .cpus()
-                .filter(|c| m.cpu(*c).high.as_ref().is_some_and(|h| h.queue.get(id).is_some()));
+            let there = m.platform.cpus().filter(|c| {
+                m.cpu(*c).slots.high.as_ref().is_some_and(|h| h.queue.get(id).is_some())
+            });
             let wanted = if runnable { vec![t.cpu] } else { vec![] };
             rt.is_empty() && dl.is_empty() && there.collect::<Vec<_>>() == wanted
         }
         Class::Overcommit => {
             let there = m.platform.cpus().filter(|c| {
-                let queue = m.cpu(*c).overcommit.as_ref();
+                let queue = m.cpu(*c).slots.overcommit.as_ref();
                 queue.is_some_and(|queue| queue.class.wanting().any(|t| t == id))
             });
             let wanted = if runnable { vec![t.cpu] } else { vec![] };
@@ -274,7 +273,7 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
         }
         Class::Muqss => {
             let has = |c: &CpuId| {
-                let rq = m.cpu(*c).muqss.as_ref();
+                let rq = m.cpu(*c).slots.muqss.as_ref();
                 rq.is_some_and(|rq| rq.curr == Some(id) || rq.queue.iter().any(|(_, t)| t == id))
             };
             let there: Vec<CpuId> = m.platform.cpus().filter(has).collect();
@@ -282,7 +281,7 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
         }
         Class::RtGroup => {
             let has = |c: &CpuId| {
-                let own = m.cpu(*c).rt_groups.iter();
+                let own = m.cpu(*c).slots.rt_groups.iter();
                 own.filter(|g| g.queue.iter().any(|(_, t)| t == id))
                     .any(|g| g.group == t.sched.served)
             };
@@ -319,23 +318,26 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
         // With nobody to serve it stops at its next turn.
         (Some(DlId::GroupServer(g)), _) => {
-            let first = c.rt_groups.get(g).and_then(|own| own.queue.first());
+            let first = c.slots.rt_groups.get(g).and_then(|own| own.queue.first());
             first.is_none_or(|(_, first)| c.curr == Some(first))
         }
         (Some(DlId::FairServer), _) => {
-            fair(c.curr) || c.high.as_ref().is_some_and(|high| high.served && high.nr_queued() > 0)
+            fair(c.curr)
+                || c.slots.high.as_ref().is_some_and(|high| high.served && high.nr_queued() > 0)
         }
         (None, Some((_, first))) => c.curr == Some(first),
-        (None, None) if c.overcommit.as_ref().is_some_and(|queue| queue.class.eligible() > 0) => {
+        (None, None)
+            if c.slots.overcommit.as_ref().is_some_and(|queue| queue.class.eligible() > 0) =>
+        {
             let asks = c.curr.filter(|t| m.class_of(*t) == Class::Overcommit);
-            let queue = c.overcommit.as_deref();
+            let queue = c.slots.overcommit.as_deref();
             match queue.and_then(|queue| queue.class.turn(asks.map(Turn::Task))) {
                 Some(Turn::Task(first)) => c.curr == Some(first),
                 // Whose group has no quota cannot take its turn.
                 _ => asks.is_some() || c.curr.is_some_and(|t| m.class_of(t) > Class::Overcommit),
             }
         }
-        (None, None) => match c.high.as_deref().filter(|high| high.nr_queued() > 0) {
+        (None, None) => match c.slots.high.as_deref().filter(|high| high.nr_queued() > 0) {
             Some(high) if high.account.fair_turn() && fair(c.curr) => true,
             Some(high) => c.curr.is_some_and(|t| high.queue.curr().is_some_and(|e| e.id == t)),
             None => {
@@ -365,7 +367,7 @@ fn bandwidth_agrees(m: &Machine, cpu: CpuId) -> Result<(), String> {
         this_bw += server.bw;
         running_bw += if server.server_active() || server.non_contending { server.bw } else { 0 };
     }
-    for own in c.rt_groups.iter() {
+    for own in c.slots.rt_groups.iter() {
         let (server, queued) = (&own.server, c.dl.contains(DlId::GroupServer(own.group)));
         this_bw += server.bw;
         running_bw += if own.active || server.non_contending { server.bw } else { 0 };
@@ -454,7 +456,7 @@ fn sums_agree(m: &Machine, cpu: CpuId, g: GroupId, seen: &mut Seen) -> Result<()
     // What is lost then fades; more than its tasks' the queue's sum can never be.
     let lost = seen.cut && all_runnable <= runnable;
     // Before 5.1 entities are scaled by the speed at their own updates, before 4.10 groups leave each by itself.
-    if m.before.contribution || !m.before.propagates {
+    if m.slots.before.contribution || !m.slots.before.propagates {
         return Ok(());
     }
     if close(all, util) && (has_groups || lost || close(all_runnable, runnable)) {

@@ -104,8 +104,12 @@ fn a_task_of_the_idle_policy_wakes_beside_its_like_until_7_0() {
         after(four(), &tasks, kernel, 50, |e| {
             let later = e.k.m.task_mut(TaskId(1));
             (later.cpu, later.sched.policy) = (CpuId(2), policy);
-            let mut fair = (placement::find("fair").make)();
-            cpu = fair.wake(&e.k.m, TaskId(1), Waker::timer(CpuId(2)), &mut Effects::default()).cpu;
+            let mut fair = (placement::find("fair").make)(
+                &e.k.m.platform,
+                &risetime_model::Settings::default(),
+            );
+            let view = placement::PlacementView { machine: &e.k.m };
+            cpu = fair.wake(&view, TaskId(1), Waker::timer(CpuId(2)), &mut Effects::default()).cpu;
         });
         cpu.0
     };

@@ -3,7 +3,7 @@
 use super::classes::{Runs, SPIN, cpus, experiment_of, run};
 use super::experiment;
 use crate::Simulator;
-use crate::kernel::sysctls::RR_TIMESLICE;
+use crate::mech::sysctls::RR_TIMESLICE;
 use risetime_kernel::units::Span;
 use risetime_model::{Platform, Policy, Workload};
 use risetime_trace::{Backend, Why};

@@ -5,9 +5,9 @@
 //! the ones before. Else nothing is ever removed: an event that has been overtaken carries an old
 //! generation and is dropped when it comes up.
 
+use crate::mech::pressure::state::IrqStep;
 use crate::state::class::ClassTimer;
 use crate::state::cpuset::MAX_CPUS;
-use crate::state::pressure::IrqStep;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -50,11 +50,11 @@ pub(crate) enum Ev {
     CfsSlack { group: GroupId, awake: bool },
     /// A CPU goes offline or comes back ([`crate::kernel::hotplug`]).
     Hotplug { cpu: CpuId, online: bool },
-    /// A device's interrupt, a moment of it ([`crate::kernel::pressure`]).
+    /// A device's interrupt, a moment of it ([`crate::mech::pressure`]).
     Irq { cpu: CpuId, step: IrqStep },
-    /// A source of pressure changes what it takes from a frequency domain ([`crate::kernel::pressure`]).
+    /// A source of pressure changes what it takes from a frequency domain ([`crate::mech::pressure`]).
     Pressure { source: u8, domain: u32, value: u32 },
-    /// A thermal zone is looked at ([`crate::kernel::thermal`]).
+    /// A thermal zone is looked at ([`crate::mech::thermal`]).
     Thermal { zone: u32 },
     /// Something is set to another value while the machine runs.
     Setting(Changed),
@@ -65,11 +65,11 @@ pub(crate) enum Ev {
 /// A change of the machine while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Changed {
-    /// Whether timers have a resolution of their own ([`crate::kernel::hrtimer`]).
+    /// Whether timers have a resolution of their own ([`crate::mech::hrtimers`]).
     Highres,
-    /// The speed of time for load tracking changes ([`crate::kernel::series`]).
+    /// The speed of time for load tracking changes ([`crate::mech::series`]).
     PeltMultiplier,
-    /// An energy model is there from now on ([`crate::kernel::perf_domain`]).
+    /// An energy model is there from now on ([`crate::mech::perf_domain`]).
     EnergyModel,
 }
 

@@ -1,6 +1,7 @@
 //! Conversion of each field of an event to numbers of a line, and back.
 
 use super::Lines;
+use crate::why::OTHER;
 use crate::{
     FreqLook, IdleType, LastSleep, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut, Why,
 };
@@ -237,8 +238,15 @@ impl Number for Name {
 impl Number for Why {
     fn put(self, line: &mut Numbers) {
         line.push(self.number());
+        if let Why::Other(reason) = self {
+            line.name = Some(Name::of(reason.word()));
+        }
     }
     fn take(line: &mut Fields<'_, '_>) -> Result<Why, InputError> {
+        if line.values[..line.len].get(line.next) == Some(&OTHER) {
+            line.next += 1;
+            return Ok(Why::other(&line.name));
+        }
         let number = line.below(Why::ALL.len() as u64, "a choice")?;
         Ok(Why::of_number(number.into()).unwrap_or(Why::Unknown))
     }

@@ -29,6 +29,11 @@ fn selects() -> (MenuSelect, MenuSelect, MenuSelect) {
     (full, MenuSelect::default(), other)
 }
 
+/// Iterates over the reasons of the table, and one of a plug-in.
+fn reasons() -> impl Iterator<Item = Why> {
+    Why::ALL.iter().copied().chain([Why::other("a plug-in's own")])
+}
+
 /// A trace with every kind of event, every reason, and what is hard to write.
 /// Events of the workload and its machine, each form of them.
 fn happenings(cpu: CpuId, task: TaskId) -> Vec<Event> {
@@ -183,7 +188,7 @@ fn events() -> Vec<Event> {
         failed: 7,
     }));
     events.extend([full, empty, other].map(|select| Event::IdleSelect { cpu, select }));
-    events.extend(Why::ALL.iter().map(|why| Event::Wakeup { task, cpu, why: *why }));
+    events.extend(reasons().map(|why| Event::Wakeup { task, cpu, why }));
     for clock in [0, 1, u64::MAX - 5, 1 << 40] {
         let (util_avg, runnable_avg, util_sum) = (Util(clock % 1000), Util(4), clock / 3);
         let (period_contrib, last_update_time) = (1023, ClockPelt(clock));

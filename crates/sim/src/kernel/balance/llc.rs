@@ -1,5 +1,5 @@
 //! Balancing for caches (SCHED_CACHE, since 7.2): tasks go to the last-level cache (LLC) that their
-//! process prefers ([`crate::kernel::cache`]), and are not taken away from it.
+//! process prefers ([`crate::mech::cache`]), and are not taken away from it.
 //!
 //! ```text
 //! group        one with tasks that prefer the LLC of who looks is llc_balance, next to overloaded: an idle CPU, or
@@ -15,7 +15,7 @@
 
 use super::group::Group;
 use super::{Env, Migrate, When};
-use crate::state::cache::SchedCache;
+use crate::mech::cache::state::SchedCache;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::fits::Fit;

@@ -187,7 +187,7 @@ impl Rq<'_, '_> {
             || c.cfs_avg.avg.util_avg.0 != 0
             || c.dl_avg.util_avg.0 != 0
             || c.rt_avg.util_avg.0 != 0
-            || c.pressure.as_ref().is_some_and(|p| p.is_left());
+            || c.slots.pressure.as_ref().is_some_and(|p| p.is_left());
         c.has_blocked_load = left;
         left
     }
@@ -216,7 +216,7 @@ impl Kernel<'_> {
 
     /// Balances after each tick of a busy CPU.
     pub(crate) fn trigger_load_balance(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).sched_domains.is_empty() || self.m.muqss.is_some() {
+        if self.m.cpu(cpu).sched_domains.is_empty() || self.m.slots.muqss.is_some() {
             return;
         }
         self.nohz_balancer_kick(cpu);
@@ -228,7 +228,7 @@ impl Kernel<'_> {
 
     /// Balances after a tick of an idle CPU.
     pub(crate) fn balance_on_own_tick(&mut self, cpu: CpuId) {
-        let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance && self.m.muqss.is_none();
+        let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance && self.m.slots.muqss.is_none();
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {
             self.rq(cpu).update_blocked_averages();
             self.sched_balance_domains(cpu, When::Idle);
@@ -246,7 +246,7 @@ impl Kernel<'_> {
         if root.idle_cpus.is_empty() {
             return;
         }
-        let ages = root.has_blocked && self.m.before.nohz_stats;
+        let ages = root.has_blocked && self.m.slots.before.nohz_stats;
         let (stats, next) = (ages && now > root.next_blocked, root.needs_update);
         let due = now >= root.next_balance;
         let c = self.m.cpu(cpu);
@@ -260,7 +260,7 @@ impl Kernel<'_> {
         if balance {
             self.m.root.next_balance = now + 1;
         }
-        let stats = stats || (balance && self.m.before.nohz_stats);
+        let stats = stats || (balance && self.m.slots.before.nohz_stats);
         let kick = NohzKick { stats, balance, next };
         if kick != NohzKick::default()
             && let Some(ilb) = self.m.find_new_ilb()
@@ -283,7 +283,8 @@ impl Kernel<'_> {
     /// `nohz_run_idle_balance`: on its way to idle a CPU ages what the idle ones hold.
     pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
         let root = &self.m.root;
-        let ages = root.has_blocked && self.m.before.nohz_stats && self.m.muqss.is_none();
+        let ages =
+            root.has_blocked && self.m.slots.before.nohz_stats && self.m.slots.muqss.is_none();
         let due = ages && self.m.jiffies() >= root.next_blocked;
         if due
             && self.m.cpu(cpu).nohz_kick == NohzKick::default()
@@ -317,7 +318,7 @@ impl Kernel<'_> {
             if now >= self.m.cpu(cpu).next_balance {
                 self.rq(cpu).update_rq_clock();
                 if kick.balance {
-                    if !self.m.before.nohz_stats {
+                    if !self.m.slots.before.nohz_stats {
                         self.rq(cpu).update_nohz_stats();
                     }
                     self.sched_balance_domains(cpu, When::Idle);
@@ -374,7 +375,7 @@ impl Kernel<'_> {
     /// Looks for work as the CPU is about to go idle; returns whether it got some
     /// (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
-        if self.m.muqss.is_some() {
+        if self.m.slots.muqss.is_some() {
             // MuQSS's pick has looked everywhere.
             return false;
         }

@@ -136,8 +136,8 @@ impl Kernel<'_> {
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
         let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         waiting.sort_by_key(|t| self.m.task(*t).listed);
-        let loop_max = self.m.sysctls.nr_migrate.min(self.m.cpu(src).nr_running());
-        let one = env.idle == When::NewlyIdle && !self.m.preempt.voluntary;
+        let loop_max = self.m.slots.sysctls.nr_migrate.min(self.m.cpu(src).nr_running());
+        let one = env.idle == When::NewlyIdle && !self.m.slots.preempt.voluntary;
         // What comes, and how many of it stay where they are, as somebody else says.
         let (mut moved, mut stay, mut detached) = (false, 0, Vec::new());
         for (tried, task) in waiting.into_iter().enumerate() {
@@ -524,7 +524,7 @@ impl Machine {
         env.all_pinned = false;
         // Threads of a core share its caches; and what gives way to all others anyway is never hot.
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
-        let hot = self.sysctls.is_hot(ran) || self.cache_hot_buddy(src, task, env.dst);
+        let hot = self.slots.sysctls.is_hot(ran) || self.cache_hot_buddy(src, task, env.dst);
         let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
         let hot = hot && failed <= domain.cache_nice_tries;
         let runs = from.curr == Some(task);

@@ -16,9 +16,9 @@
 //! Source: kernel/sched/deadline.c.
 
 use super::sched_class::{Preempts, SchedClass};
-use crate::kernel::before::Above;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::mech::before::Above;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
 use crate::state::class::DlFrequency;
@@ -35,7 +35,7 @@ use risetime_trace::{Event, PressureClass};
 
 /// Reason for which a reservation is queued (`ENQUEUE_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Joins {
+pub(crate) enum Joins {
     /// The task wakes; `migrated`: on another CPU than the one it slept on.
     Wakes { migrated: bool },
     /// The task's timer expires, or an instance ends that may go on at once.
@@ -47,7 +47,7 @@ pub(super) enum Joins {
 }
 
 /// SCHED_DEADLINE, and among its tasks the servers of the fair class and of real-time groups.
-pub(super) struct Deadline;
+pub(crate) struct Deadline;
 
 impl SchedClass for Deadline {
     fn about(&self) -> (&'static str, &'static str) {
@@ -123,7 +123,7 @@ impl SchedClass for Deadline {
 }
 
 impl Rq<'_, '_> {
-    pub(super) fn activate_dl(&mut self, task: TaskId, kind: EnqueueKind) {
+    pub(crate) fn activate_dl(&mut self, task: TaskId, kind: EnqueueKind) {
         let joins = match kind {
             EnqueueKind::Wakeup | EnqueueKind::Initial => Joins::Wakes { migrated: false },
             // Asleep it has left its old CPU's bandwidth; awake it is moved.
@@ -135,7 +135,7 @@ impl Rq<'_, '_> {
     }
 
     /// `enqueue_dl_entity` of a task.
-    pub(super) fn enqueue_task_dl(&mut self, task: TaskId, joins: Joins) {
+    pub(crate) fn enqueue_task_dl(&mut self, task: TaskId, joins: Joins) {
         let cpu = self.cpu;
         let now = self.m().rq_clock(cpu);
         let dl = self.dl_mut(task);
@@ -172,7 +172,7 @@ impl Rq<'_, '_> {
     }
 
     /// Whether its runtime is used up goes into the trace, if that has changed.
-    pub(super) fn tell_throttled(&mut self, task: TaskId) {
+    pub(crate) fn tell_throttled(&mut self, task: TaskId) {
         let sched = &mut self.t(task).sched;
         let on = sched.dl.as_ref().is_some_and(|dl| dl.throttled && !dl.special);
         if std::mem::replace(&mut sched.told_throttled, on) != on {
@@ -181,7 +181,7 @@ impl Rq<'_, '_> {
     }
 
     /// `dequeue_task_dl`.
-    pub(super) fn deactivate_dl(&mut self, task: TaskId, kind: DequeueKind) {
+    pub(crate) fn deactivate_dl(&mut self, task: TaskId, kind: DequeueKind) {
         let cpu = self.cpu;
         if self.m().cpu(cpu).curr == Some(task) {
             self.update_curr_dl();
@@ -229,7 +229,7 @@ impl Rq<'_, '_> {
             self.c().dl.remove(id);
             if self.dl_mut(task).start_timer(now) {
                 self.arm_changed(ClassTimer::Replenish(task), before, self.m().dl(task).timer);
-                if self.m().sysctls.demotion {
+                if self.m().slots.sysctls.demotion {
                     self.demote_later(task);
                 }
             } else {
@@ -242,7 +242,7 @@ impl Rq<'_, '_> {
         }
         // Deadline time counts as real-time, as long as that is not over.
         let throttle = &self.m().cpu(cpu).rt_throttle;
-        let runtime = self.m().sysctls.rt.runtime.map_or(0, |r| r.0);
+        let runtime = self.m().slots.sysctls.rt.runtime.map_or(0, |r| r.0);
         if self.m().rt_throttles()
             && (self.m().classes.rt_period.is_some() || throttle.time < runtime)
         {
@@ -251,7 +251,7 @@ impl Rq<'_, '_> {
     }
 
     /// `__add_running_bw`.
-    pub(super) fn add_running_bw(&mut self, bw: u64, special: bool) {
+    pub(crate) fn add_running_bw(&mut self, bw: u64, special: bool) {
         if !special {
             let c = self.c();
             c.dl.running_bw += bw;
@@ -263,7 +263,7 @@ impl Rq<'_, '_> {
     }
 
     /// `__sub_running_bw`.
-    pub(super) fn sub_running_bw(&mut self, bw: u64, special: bool) {
+    pub(crate) fn sub_running_bw(&mut self, bw: u64, special: bool) {
         if !special {
             let c = self.c();
             c.dl.running_bw = c.dl.running_bw.saturating_sub(bw);
@@ -275,7 +275,7 @@ impl Rq<'_, '_> {
     }
 
     /// `add_rq_bw`.
-    pub(super) fn add_rq_bw(&mut self, task: TaskId) {
+    pub(crate) fn add_rq_bw(&mut self, task: TaskId) {
         let (bw, special) = (self.m().dl(task).bw, self.m().dl(task).special);
         if !special {
             self.c().dl.this_bw += bw;
@@ -284,7 +284,7 @@ impl Rq<'_, '_> {
     }
 
     /// `sub_rq_bw`.
-    pub(super) fn sub_rq_bw(&mut self, task: TaskId) {
+    pub(crate) fn sub_rq_bw(&mut self, task: TaskId) {
         let (bw, special) = (self.m().dl(task).bw, self.m().dl(task).special);
         if !special {
             let dl = &mut self.c().dl;
@@ -411,7 +411,7 @@ impl Machine {
     // ------------------------------------------------------------------ bandwidth
 
     /// `rq_clock`: the time that deadlines are in.
-    pub(super) fn rq_clock(&self, cpu: CpuId) -> Instant {
+    pub(crate) fn rq_clock(&self, cpu: CpuId) -> Instant {
         self.cpu(cpu).clock.clock
     }
 }

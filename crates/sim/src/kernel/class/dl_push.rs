@@ -45,7 +45,7 @@ impl Machine {
 }
 
 /// `select_task_rq_dl`.
-pub(super) fn select_task_rq_dl(
+pub(crate) fn select_task_rq_dl(
     m: &Machine,
     task: TaskId,
     this_cpu: CpuId,
@@ -86,7 +86,7 @@ fn find_later_rq(
 
 impl Rq<'_, '_> {
     /// `task_woken_dl`.
-    pub(super) fn task_woken_dl(&mut self, task: TaskId) {
+    pub(crate) fn task_woken_dl(&mut self, task: TaskId) {
         let cpu = self.cpu;
         let Some(curr) = self.m().cpu(cpu).curr.filter(|curr| *curr != task) else { return };
         if self.m().class_of(curr) == Class::Deadline

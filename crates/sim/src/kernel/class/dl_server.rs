@@ -77,7 +77,7 @@ impl Rq<'_, '_> {
     }
 
     /// `dl_server_stop`: the fair class has none.
-    pub(super) fn dl_server_stop(&mut self) {
+    pub(crate) fn dl_server_stop(&mut self) {
         let cpu = self.cpu;
         if !self.m().cpu(cpu).fair_server.as_ref().is_some_and(|s| s.server_active()) {
             return;
@@ -158,7 +158,7 @@ impl Rq<'_, '_> {
     }
 
     /// Picks the task that the server lets in.
-    pub(super) fn pick_task_served(&mut self) -> Option<TaskId> {
+    pub(crate) fn pick_task_served(&mut self) -> Option<TaskId> {
         let high = if self.high_is_served() { self.pick_task_high() } else { None };
         high.or_else(|| self.pick_task_fair())
     }

@@ -4,7 +4,7 @@ use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Rq;
 use crate::kernel::fair::Join;
 use crate::kernel::governor::Occasion;
-use crate::kernel::placement::Placement;
+use crate::kernel::placement::{Placement, PlacementView};
 use crate::state::class::fair_policy;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Answer, Placed, Point, Step, Waker};
@@ -15,7 +15,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wak
 use risetime_kernel::units::{GroupId, TaskId};
 
 /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
-pub(super) struct Fair;
+pub(crate) struct Fair;
 
 impl SchedClass for Fair {
     fn about(&self) -> (&'static str, &'static str) {
@@ -106,7 +106,7 @@ impl SchedClass for Fair {
         waker: Waker,
         effects: &mut Effects,
     ) -> Placed {
-        placement.wake(m, task, waker, effects)
+        placement.wake(&PlacementView { machine: m }, task, waker, effects)
     }
 }
 
@@ -129,7 +129,7 @@ impl Rq<'_, '_> {
         preempts
     }
 
-    pub(super) fn pick_task_fair(&mut self) -> Option<TaskId> {
+    pub(crate) fn pick_task_fair(&mut self) -> Option<TaskId> {
         let cpu = self.cpu;
         let picked = self.pick_task_fair_itself();
         match self.m().decided(Point::Pick { cpu }, Answer::Task(picked)) {

@@ -14,7 +14,7 @@
 //! Between real-time and fair there are SCHED_OVERCOMMIT ([overcommit]) and SCHED_HIGH ([high]), where a workload asks for them.
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
-//! it; before 6.12 they are throttled instead. Where [muqss] stands in for the fair class, that has no tasks.
+//! it; before 6.12 they are throttled instead. Where [MuQSS](crate::mech::muqss) stands in for the fair class, that has no tasks.
 //!
 //! Source: kernel/sched/core.c:__pick_next_task, wakeup_preempt, __setscheduler;
 //! kernel/sched/syscalls.c:__sched_setscheduler. Leaves out: sched_ext, priority inheritance,
@@ -23,18 +23,12 @@
 mod cpudl;
 mod cpupri;
 mod deadline;
-pub(crate) mod demotion;
-pub(crate) mod dl_placement;
-mod dl_push;
+pub(crate) mod dl_push;
 pub(crate) mod dl_server;
-mod fair;
-mod high;
-pub(crate) mod muqss;
-mod overcommit;
+pub(crate) mod fair;
 mod rt;
-pub(crate) mod rt_group;
-mod rt_push;
-mod sched_class;
+pub(crate) mod rt_push;
+pub(crate) mod sched_class;
 mod setscheduler;
 pub(crate) mod stop;
 mod timers;
@@ -64,11 +58,11 @@ use risetime_trace::Why;
 pub(crate) const CLASSES: [&dyn SchedClass; 8] = [
     &stop::Stop,
     &deadline::Deadline,
-    &rt_group::RtGroups,
+    &crate::mech::rt_groups::RtGroups,
     &rt::RealTime,
-    &overcommit::Overcommit,
-    &high::High,
-    &muqss::Muqss,
+    &crate::mech::overcommit::Overcommit,
+    &crate::mech::high::High,
+    &crate::mech::muqss::Muqss,
     &fair::Fair,
 ];
 

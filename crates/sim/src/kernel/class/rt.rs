@@ -12,9 +12,9 @@
 use super::rt_push::{select_task_rq_rt, select_task_rq_rt_fork};
 use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Kernel;
-use crate::kernel::before::Above;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::mech::before::Above;
 use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
@@ -29,7 +29,7 @@ use risetime_model::workload::Policy;
 use risetime_trace::PressureClass;
 
 /// SCHED_FIFO and SCHED_RR.
-pub(super) struct RealTime;
+pub(crate) struct RealTime;
 
 impl SchedClass for RealTime {
     fn about(&self) -> (&'static str, &'static str) {
@@ -107,7 +107,7 @@ impl Rq<'_, '_> {
         c.rt.enqueue(priority, task, head);
         c.needs_changed();
         self.start_rt_bandwidth();
-        if self.m().sysctls.demotion && self.m().cpu(self.cpu).rt_throttle.throttled {
+        if self.m().slots.sysctls.demotion && self.m().cpu(self.cpu).rt_throttle.throttled {
             self.demote_later(task);
         }
         self.rt_rq_changed();
@@ -143,7 +143,7 @@ impl Rq<'_, '_> {
         if !runs || !(throttles || kicks) {
             return;
         }
-        let (delta, limit) = (self.delta_exec(), self.m().sysctls.rt);
+        let (delta, limit) = (self.delta_exec(), self.m().slots.sysctls.rt);
         if kicks && delta > Span(0) {
             self.cpufreq_update_util();
         }
@@ -159,7 +159,7 @@ impl Rq<'_, '_> {
 
     /// `wakeup_preempt_rt`: the woken task has a higher priority; of two equals the one that can
     /// go elsewhere makes way.
-    pub(super) fn wakeup_preempt_rt(&mut self, curr: TaskId, task: TaskId) -> bool {
+    pub(crate) fn wakeup_preempt_rt(&mut self, curr: TaskId, task: TaskId) -> bool {
         let cpu = self.cpu;
         let (own, woken) = (self.m().rt_rank(curr), self.m().rt_rank(task));
         if woken != own || self.m().need_resched.contains(cpu) {
@@ -177,7 +177,7 @@ impl Rq<'_, '_> {
     }
 
     /// `task_tick_rt`.
-    pub(super) fn task_tick_rt(&mut self, curr: TaskId) {
+    pub(crate) fn task_tick_rt(&mut self, curr: TaskId) {
         let cpu = self.cpu;
         self.update_curr_rt();
         if self.slice_is_over(curr) && self.m().cpu(cpu).rt.has_equal(curr) {
@@ -188,8 +188,8 @@ impl Rq<'_, '_> {
 
     /// Counts a tick of a SCHED_RR task's slice; returns whether it was the last one, and a new
     /// slice begins.
-    pub(super) fn slice_is_over(&mut self, curr: TaskId) -> bool {
-        let timeslice = self.m().sysctls.rr_timeslice;
+    pub(crate) fn slice_is_over(&mut self, curr: TaskId) -> bool {
+        let timeslice = self.m().slots.sysctls.rr_timeslice;
         let sched = &mut self.t(curr).sched;
         if !matches!(sched.policy, Policy::Rr { .. }) {
             return false;
@@ -223,7 +223,7 @@ impl Rq<'_, '_> {
     /// Gives the CPU its RT runtime back; returns whether the timer has to go on for it.
     fn rt_period_over(&mut self) -> bool {
         self.update_rq_clock();
-        let limit = self.m().sysctls.rt;
+        let limit = self.m().slots.sysctls.rt;
         let c = self.c();
         let resumes = c.rt_throttle.period_over(limit);
         let busy = c.rt_throttle.time != 0 || !c.rt.is_empty();

@@ -44,7 +44,7 @@ impl Machine {
 }
 
 /// `select_task_rq_rt`.
-pub(super) fn select_task_rq_rt(
+pub(crate) fn select_task_rq_rt(
     m: &Machine,
     task: TaskId,
     this_cpu: CpuId,
@@ -73,7 +73,7 @@ pub(super) fn select_task_rq_rt(
 }
 
 /// A new task's CPU (`select_task_rq_rt` at a fork): its parent, of its own rank, has the CPU they are on.
-pub(super) fn select_task_rq_rt_fork(m: &Machine, task: TaskId, effects: &mut Effects) -> Placed {
+pub(crate) fn select_task_rq_rt_fork(m: &Machine, task: TaskId, effects: &mut Effects) -> Placed {
     let parent = m.task(task).cpu;
     let stay = m.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
     match m.cpupri_find(task, Some(parent)) {
@@ -99,7 +99,7 @@ fn find_lowest_rq(
 }
 
 /// Picks one of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
-pub(super) fn nearest_of(
+pub(crate) fn nearest_of(
     m: &Machine,
     among: &CpuSet,
     cpu: CpuId,
@@ -140,12 +140,12 @@ fn any_distribute(
 
 impl Rq<'_, '_> {
     /// `pull_rt_task`: the overloaded CPUs are told to push (`tell_cpu_to_push`).
-    pub(super) fn pull_rt_task(&mut self) {
+    pub(crate) fn pull_rt_task(&mut self) {
         self.set_push_rt(true);
     }
 
     /// `task_woken_rt`: it does not get this CPU soon, so another one is looked for.
-    pub(super) fn task_woken_rt(&mut self, task: TaskId) {
+    pub(crate) fn task_woken_rt(&mut self, task: TaskId) {
         let cpu = self.cpu;
         let Some(curr) = self.m().cpu(cpu).curr.filter(|curr| *curr != task) else { return };
         let (own, woken) = (self.m().rt_rank(curr), self.m().rt_rank(task));

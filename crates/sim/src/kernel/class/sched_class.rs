@@ -1,7 +1,7 @@
 //! Interface of a scheduling class (`struct sched_class`), as core asks it.
 
 use crate::kernel::Rq;
-use crate::kernel::placement::Placement;
+use crate::kernel::placement::{Placement, PlacementView};
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
@@ -74,6 +74,6 @@ pub(crate) trait SchedClass: Sync {
         task: TaskId,
         _: &mut Effects,
     ) -> Placed {
-        placement.fork(m, task)
+        placement.fork(&PlacementView { machine: m }, task)
     }
 }

@@ -43,7 +43,7 @@ impl Rq<'_, '_> {
             self.prio_changed_fair(task, before);
             self.prio_changed_muqss(task, before);
         }
-        if let Some(nice) = attr.latency_nice.filter(|_| self.m().series.latency_nice) {
+        if let Some(nice) = attr.latency_nice.filter(|_| self.m().slots.series.latency_nice) {
             self.set_latency_nice(task, nice);
         }
         let Some(asked) = attr.policy else { return };
@@ -372,7 +372,7 @@ impl Rq<'_, '_> {
         let limit = self.m().cpus[0].dl.max_bw;
         let (tasks, capacity) = self.promised(task);
         let total = tasks + cap_scale(self.m().classes.groups_bw, capacity);
-        let limited = self.m().sysctls.rt.runtime.is_some();
+        let limited = self.m().slots.sysctls.rt.runtime.is_some();
         if limited && dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
             let us = |s: Span| s.0 / 1000;
@@ -419,7 +419,7 @@ impl Rq<'_, '_> {
         }
         let own = m.cpus.iter().enumerate().filter(|(c, _)| t.allowed.contains(CpuId(*c as u32)));
         own.fold((0, 0), |(bw, capacity), (_, c)| {
-            (bw + c.dl.this_bw - c.rt_groups.bw(), capacity + c.capacity.0)
+            (bw + c.dl.this_bw - c.slots.rt_groups.bw(), capacity + c.capacity.0)
         })
     }
 

@@ -36,7 +36,7 @@ impl Rq<'_, '_> {
         }
         if let Some(at) = after {
             timers.insert((at, timer));
-            if !self.m().hrtimers.at_ticks() {
+            if !self.m().slots.hrtimers.at_ticks() {
                 return self.push(at, Ev::ClassTimer { timer, awake: false });
             }
         }
@@ -44,7 +44,7 @@ impl Rq<'_, '_> {
     }
 
     /// Notes that a throttled task is to be demoted once this event is over.
-    pub(super) fn demote_later(&mut self, task: TaskId) {
+    pub(crate) fn demote_later(&mut self, task: TaskId) {
         let sched = &mut self.t(task).sched;
         if sched.stop || sched.demoted.is_some() {
             return;
@@ -54,8 +54,8 @@ impl Rq<'_, '_> {
     }
 
     /// Notes that all real-time tasks that are queued here are to be demoted.
-    pub(super) fn demote_queue_rt(&mut self) {
-        if self.m().sysctls.demotion {
+    pub(crate) fn demote_queue_rt(&mut self) {
+        if self.m().slots.sysctls.demotion {
             let queued: Vec<TaskId> =
                 self.m().cpu(self.cpu).rt.iter().map(|(_, task)| task).collect();
             queued.into_iter().for_each(|task| self.demote_later(task));
@@ -69,7 +69,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    pub(super) fn push_demotion(&mut self, task: TaskId, at: Instant) {
+    pub(crate) fn push_demotion(&mut self, task: TaskId, at: Instant) {
         self.push(at, Ev::ClassTimer { timer: ClassTimer::Demotion(task), awake: true });
     }
 }
@@ -91,12 +91,14 @@ impl Machine {
             ClassTimer::ServerInactive(cpu) => {
                 (cpu, self.cpu(cpu).fair_server.as_ref()?.inactive_timer)
             }
-            ClassTimer::GroupServer(cpu, g) => (cpu, self.cpu(cpu).rt_groups.get(g)?.server.timer),
-            ClassTimer::GroupInactive(cpu, g) => {
-                (cpu, self.cpu(cpu).rt_groups.get(g)?.server.inactive_timer)
+            ClassTimer::GroupServer(cpu, g) => {
+                (cpu, self.cpu(cpu).slots.rt_groups.get(g)?.server.timer)
             }
-            ClassTimer::Overcommit(cpu) => (cpu, self.cpu(cpu).overcommit.as_ref()?.expires),
-            ClassTimer::SliceOver(cpu) => (cpu, self.cpu(cpu).muqss.as_ref()?.expires),
+            ClassTimer::GroupInactive(cpu, g) => {
+                (cpu, self.cpu(cpu).slots.rt_groups.get(g)?.server.inactive_timer)
+            }
+            ClassTimer::Overcommit(cpu) => (cpu, self.cpu(cpu).slots.overcommit.as_ref()?.expires),
+            ClassTimer::SliceOver(cpu) => (cpu, self.cpu(cpu).slots.muqss.as_ref()?.expires),
             ClassTimer::RtPeriod => (CpuId(0), self.classes.rt_period),
             // Timers that have events of their own.
             ClassTimer::Demotion(_)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! perf(cpu)  = max(min, min(1.25 · util, max))       util, min, max: effective_cpu_util()
-//!              (in place of 1.25 what the response-time series says: [`crate::kernel::series`])
+//!              (in place of 1.25 what the response-time series says: [`crate::mech::series`])
 //! raw freq   = freq_max · max over the domain's CPUs of perf / capacity
 //! next freq  = lowest OPP ≥ raw freq
 //! ```

@@ -120,7 +120,7 @@ impl DomainView<'_> {
     /// The number of fair tasks that `cpu` has to run.
     pub fn nr_fair(&self, cpu: CpuId) -> usize {
         let c = self.machine.cpu(cpu);
-        c.h_nr_runnable() + c.muqss.as_ref().map_or(0, |rq| rq.nr_running())
+        c.h_nr_runnable() + c.slots.muqss.as_ref().map_or(0, |rq| rq.nr_running())
     }
     /// Whether a task runs on `cpu`.
     pub fn runs(&self, cpu: CpuId) -> bool {

@@ -95,6 +95,21 @@ pub(super) fn find_energy_efficient_cpu(
     Some(placed)
 }
 
+/// `compute_energy` of the domain of `cpu` with the task there, less that without it; `None`: there is no model of it.
+pub(super) fn added(m: &Machine, task: TaskId, cpu: CpuId) -> Option<u64> {
+    let domain = m.domain_of(cpu);
+    if domain.pd.states.is_empty() {
+        return None;
+    }
+    let (id, task) = (task, m.task(task));
+    let (p, clamps, busy) = (m.task_util(id), task.clamps(), task_busy_time(m, id));
+    let effects = RefCell::new(Effects::default());
+    let asked = Asked { m, id, task, prev: task.cpu, p, clamps, busy, plain: false, effects };
+    let mut without = Without::nothing(&asked, domain);
+    without.count_all();
+    Some(without.energy(Some(cpu)).saturating_sub(without.energy(None)))
+}
+
 impl Asked<'_> {
     fn cheapest(&self, span: &CpuSet) -> Placed {
         let stay = Placed { cpu: self.prev, why: Why::PrevCpu };
@@ -141,7 +156,7 @@ impl Asked<'_> {
             best = Some(Best { cpu, delta, fits, capacity });
         }
         let saves =
-            |b: &Best| feec_saves(prev_delta, b.delta, base_energy, self.m.series.eas_margin);
+            |b: &Best| feec_saves(prev_delta, b.delta, base_energy, self.m.slots.series.eas_margin);
         match best {
             Some(b)
                 if b.fits > prev_fits
@@ -259,7 +274,7 @@ impl Asked<'_> {
     /// The fair class's use of `cpu` that counts for its frequency, with the task on `dst` (`None`:
     /// nowhere): with contention from 6.5 on.
     fn frequency_util(&self, cpu: CpuId, dst: Option<CpuId>) -> Util {
-        self.cpu_util(cpu, dst, self.m.series.runnable_boost)
+        self.cpu_util(cpu, dst, self.m.slots.series.runnable_boost)
     }
 
     /// `cpu_util` with the task on `dst` (`None`: nowhere). Of a sleeping task only PELT knows what it has left
@@ -364,7 +379,7 @@ impl<'a> Without<'a> {
     /// `eenv_pd_max_util`: what the busiest CPU makes schedutil ask for, with the task on `dst`.
     fn max_util(&self, dst: Option<CpuId>) -> Util {
         let Some(dst) = dst else { return self.most };
-        if self.asked.m.series.no_decaying_headroom {
+        if self.asked.m.slots.series.no_decaying_headroom {
             // Each estimate is a look at every CPU.
             let all = self.domain.cpus.iter().map(|c| self.asked.perf(*c, dst));
             return all.max().unwrap_or_default();
@@ -381,7 +396,7 @@ impl<'a> Without<'a> {
         let (m, rev) = (self.asked.m, self.asked.m.rev);
         let max = self.max_util(dst).min(Util(self.capacity.0));
         let has_room = rev.has(features::SUGOV_EFFECTIVE_CPU_PERF);
-        let max = if has_room { max } else { m.series.room_pre_6_8(max) };
+        let max = if has_room { max } else { m.slots.series.room_pre_6_8(max) };
         let long_way = || {
             let pd = &self.domain.pd;
             em_cpu_energy(rev, &pd.em_perf_domain(), max, sum, self.actual, pd.capacity)
@@ -400,7 +415,7 @@ impl<'a> Without<'a> {
 /// no interrupts.
 fn task_busy_time(m: &Machine, task: TaskId) -> Util {
     let (c, util) = (m.cpu(m.task(task).cpu), m.task_util_est(task).max(Util(1)));
-    match c.pressure.as_ref().map(|p| p.irq_util()) {
+    match c.slots.pressure.as_ref().map(|p| p.irq_util()) {
         None => util,
         Some(irq) if irq.0 >= c.capacity.0 => Util(c.capacity.0),
         Some(irq) => Util(scale_irq_capacity(util.0, irq.0, c.capacity.0)),

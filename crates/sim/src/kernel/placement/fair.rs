@@ -13,17 +13,22 @@
 //! Source: kernel/sched/fair.c.
 
 use super::wake_affine::{wake_affine, wake_wide};
-use super::{Descriptor, Placed, Placement, Waker, energy, fork, idle_sibling, within_affinity};
+use super::{
+    Descriptor, Placed, Placement, PlacementView, Waker, energy, fork, idle_sibling,
+    within_affinity,
+};
 use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use crate::state::topology::sd;
 use risetime_kernel::units::{CpuId, TaskId};
+use risetime_model::settings::Group;
 use risetime_trace::Why;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "fair",
     doc: "energy-aware where that is possible, else an idle CPU near the previous or the waker's",
-    make: || Box::new(Fair),
+    settings: Group::of(&[]),
+    make: |_, _| Box::new(Fair),
 };
 
 struct Fair;
@@ -31,11 +36,12 @@ struct Fair;
 impl Placement for Fair {
     fn wake(
         &mut self,
-        machine: &Machine,
+        view: &PlacementView<'_>,
         task: TaskId,
         waker: Waker,
         effects: &mut Effects,
     ) -> Placed {
+        let machine = view.machine;
         let prev = machine.task(task).cpu;
         let root = &machine.root;
         if machine.is_energy_aware()
@@ -54,8 +60,8 @@ impl Placement for Fair {
         };
         within_affinity(machine, task, Placed { cpu, why })
     }
-    fn fork(&mut self, machine: &Machine, task: TaskId) -> Placed {
-        fork::idlest_cpu(machine, task)
+    fn fork(&mut self, view: &PlacementView<'_>, task: TaskId) -> Placed {
+        fork::idlest_cpu(view.machine, task)
     }
 }
 

@@ -114,7 +114,7 @@ impl Follower<'_, '_> {
             return;
         }
         let since_tick = (k.m.now.0 + k.m.tick.0 - k.m.tick_offset.0) % k.m.tick.0;
-        let ticks = !c.tick_stopped || k.m.hrtimers.low_res;
+        let ticks = !c.tick_stopped || k.m.slots.hrtimers.low_res;
         let by_tick = ticks && since_tick < AT_TICK;
         let mut rq = k.rq(cpu);
         rq.c().waking = false;
@@ -153,7 +153,7 @@ impl Follower<'_, '_> {
         k.m.need_resched = shared.due.keys().copied().collect();
         drop(shared);
         k.m.throttle_work = CpuSet::EMPTY;
-        k.m.preempt.flagged = CpuSet::EMPTY;
+        k.m.slots.preempt.flagged = CpuSet::EMPTY;
         k.m.cpus.iter_mut().for_each(|c| c.cfs.clear_need_resched());
         // When what sleeping tasks left behind is aged is the reference's to say, by the signals that move then.
         k.m.root.has_blocked &= !self.tells.looks;

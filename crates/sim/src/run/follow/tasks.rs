@@ -44,7 +44,8 @@ impl Follower<'_, '_> {
                 }
                 (t.cpu, t.state) = (cpu, State::Sleeping);
                 m.tasks.push(t);
-                if let Some(cache) = m.cache.as_mut().filter(|_| self.creator == Some(there)) {
+                if let Some(cache) = m.slots.cache.as_mut().filter(|_| self.creator == Some(there))
+                {
                     cache.main = Some(task);
                 }
                 task
@@ -328,7 +329,7 @@ impl Follower<'_, '_> {
             }
         }
         // Real-time tasks, too, where they are throttled (`rt_throttled`).
-        let (throttles, limit) = (m.rt_throttles(), m.sysctls.rt);
+        let (throttles, limit) = (m.rt_throttles(), m.slots.sysctls.rt);
         let class = next.map_or(Class::Fair, |next| m.class_of(next));
         let c = m.cpu_mut(cpu);
         match class {

@@ -219,7 +219,7 @@ impl Follower<'_, '_> {
         let now = m.jiffies();
         let here = |at: u64| (now + at).saturating_sub(jiffies);
         let hz = m.platform.hz;
-        if let Some(cache) = &mut m.cache {
+        if let Some(cache) = &mut m.slots.cache {
             cache.epochs_end_as(now, jiffies, hz);
         }
         let c = m.cpu_mut(cpu);
