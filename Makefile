@@ -26,11 +26,12 @@ check: ## does it compile, and do the walls hold? (seconds)
 	@$(CARGO) check --locked --workspace --all-targets
 	@$(CARGO) test --locked --quiet -p risetime-walls
 
-# Not of it: lab's studies, what the command prints, boots of real kernels.
-quick: check ## tests of every crate but lab's studies and the command's pages; the corpus of 1086 experiments
-	@$(CARGO) test --locked --quiet --workspace --exclude risetime --exclude risetime-lab --exclude risetime-vm
+# Not of it: studies, what the command prints, boots of real kernels.
+quick: check ## tests of every crate but studies and the command's pages; the corpus of 1086 experiments
+	@$(CARGO) test --locked --quiet --workspace --exclude risetime --exclude risetime-lab --exclude risetime-study --exclude risetime-verify --exclude risetime-vm
 	@$(CARGO) test --locked --quiet -p risetime-vm --lib
-	@$(CARGO) test --locked --quiet -p risetime-lab --test lab -- corpus guests short_ways recorded
+	@$(CARGO) test --locked --quiet -p risetime-lab --test lab -- corpus guests short_ways
+	@$(CARGO) test --locked --quiet -p risetime-verify -- recorded
 
 wasm: ## does what a browser needs compile for it? (needs the Rust target wasm32-unknown-unknown)
 	@command -v rustup >/dev/null && rustup target add wasm32-unknown-unknown || true
@@ -41,8 +42,8 @@ test: ## every test; the last line is `N passed, N failed`
 
 # The set's drawn half is judged and not recorded; of it not all experiments hold (exit 1).
 verify: vm ## boot verify's whole set on a real kernel (half an hour), and record what the tests judge by
-	@$(CARGO) run --release --locked --quiet -- verify --all --record crates/lab/tests/recorded || [ $$? -eq 1 ]
-	@$(CARGO) test --locked -p risetime-lab --test lab recorded
+	@$(CARGO) run --release --locked --quiet -- verify --all --record crates/verify/tests/recorded || [ $$? -eq 1 ]
+	@$(CARGO) test --locked -p risetime-verify recorded
 
 spread: vm ## verify's whole set as figures over 16 start phases (hours the first time; goes on where it stopped)
 	@$(CARGO) run --release --locked --quiet -- verify --all --mode spread || [ $$? -eq 1 ]

@@ -139,7 +139,7 @@ fn looks_like_policy(path: &str) -> bool {
 
 pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
     let style = output::style();
-    if let Some(case) = risetime_lab::wide_named(&args.name, risetime_lab::Can::ALL) {
+    if let Some(case) = risetime_verify::wide_named(&args.name, risetime_verify::Can::ALL) {
         return drawn(&case, args);
     }
     let noun = load(&args.name)?;
@@ -167,7 +167,7 @@ pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
 }
 
 /// A drawn experiment: its file, or what is in it.
-fn drawn(case: &risetime_lab::Case, args: &Show) -> Result<ExitCode, Failure> {
+fn drawn(case: &risetime_verify::Case, args: &Show) -> Result<ExitCode, Failure> {
     let file = case.to_file();
     if args.source {
         return output::print(&file);
@@ -255,7 +255,7 @@ fn check_one(
             Ok(("workload", said(&doubts).chain(without).collect()))
         }
         Noun::Study(s) => {
-            risetime_lab::check_study(&s)?;
+            risetime_study::check_study(&s)?;
             Ok(("study", Vec::new()))
         }
         Noun::Policy(p) => {

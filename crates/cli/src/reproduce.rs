@@ -12,7 +12,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     let study = chosen(args)?;
     let bar = Bar::new(study.figures.len() as u64, "figures");
     let mut begun = 0;
-    let done = risetime_lab::reproduce(&study, args.phases, |_| {
+    let done = risetime_study::reproduce(&study, args.phases, |_| {
         bar.at(begun);
         begun += 1;
     })?;
@@ -23,7 +23,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         TextOrJson::Text => text::study(&done, &output::style()),
     })?;
     // Fewer phases hold less, and now and then more: nothing to change the study for.
-    if args.phases >= risetime_lab::STUDY_PHASES {
+    if args.phases >= risetime_study::STUDY_PHASES {
         for row in done.stale() {
             output::note(&format!("{}: holds, though {} says why it misses", row.id, done.study));
         }

@@ -7,12 +7,11 @@ use indicatif::ProgressBar;
 use risetime_analysis::verify::{CHECKS, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_lab::{
-    Can, Case, Kept, MadeWith, Recorded, Request, SPREAD_PHASES, Verification, Wrong,
-};
+use risetime_lab::{Kept, Request};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_report::{json, picture, text};
 use risetime_trace::Memory;
+use risetime_verify::{Can, Case, MadeWith, Recorded, SPREAD_PHASES, Verification, Wrong};
 use risetime_vm::Vm;
 use risetime_vm::fetch::{Cache, Kernel};
 use std::collections::BTreeSet;
@@ -73,7 +72,7 @@ fn check_arguments(args: &Verify) -> Result<(), Failure> {
         return Err(Failure::input("--phases", "found 1, --mode spread wants 2 or more"));
     }
     let Some(workload) = &args.workload else { return Ok(()) };
-    let is_drawn = risetime_lab::wide_named(workload, Can::ALL).is_some();
+    let is_drawn = risetime_verify::wide_named(workload, Can::ALL).is_some();
     let own = args.platform.is_some()
         || args.policy.is_some()
         || args.seconds.is_some()
@@ -104,8 +103,8 @@ fn can(kernel: &Kernel) -> Can {
 
 /// The experiment of a name such as `wide-7-3`, as it is drawn for `kernel`.
 fn drawn(args: &Verify, name: &str, kernel: &Kernel) -> Option<Case> {
-    risetime_lab::wide_named(name, Can::ALL)?;
-    risetime_lab::wide_named(name, can(kernel)).map(|case| noisy(args, case))
+    risetime_verify::wide_named(name, Can::ALL)?;
+    risetime_verify::wide_named(name, can(kernel)).map(|case| noisy(args, case))
 }
 
 /// The noise where nobody says otherwise: none where each decision is asked for from the kernel's own state, and in
@@ -124,7 +123,7 @@ fn noisy(args: &Verify, mut case: Case) -> Case {
 
 fn cases(args: &Verify, n: u64, can: Can) -> Vec<Case> {
     let wanted = if args.strict { 6 } else { usize::from(args.share) };
-    let case = |number| Case { wanted, ..risetime_lab::wide(args.seed, number, can) };
+    let case = |number| Case { wanted, ..risetime_verify::wide(args.seed, number, can) };
     (1..=n).map(case).collect()
 }
 
@@ -210,7 +209,7 @@ fn shrink(
         let bytes = case.workload.len();
         output::note(&format!("{tasks} tasks, {} ms, {bytes} bytes on {}", case.ms, case.platform));
     };
-    let found = risetime_lab::shrink(case, args.tries as usize, &mut fails, &mut heard)?;
+    let found = risetime_verify::shrink(case, args.tries as usize, &mut fails, &mut heard)?;
     let Some(found) = found else {
         output::note(&format!("{}: nothing is wrong with it ({})", case.name, args.wrong));
         return Ok(ExitCode::from(1));
@@ -286,7 +285,7 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
     let phases = args.phases.unwrap_or(SPREAD_PHASES);
     let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
     let progress = |k: usize| bar.set_position(k as u64);
-    let (set, release) = risetime_lab::spread_all(kept, &experiments, phases, progress)?;
+    let (set, release) = risetime_verify::spread_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
     remarks(experiments.iter().map(|(_, e)| e));
     let reference = format!("Linux {release} in a virtual machine");
@@ -311,7 +310,7 @@ fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Fa
     let phases = args.phases.unwrap_or(1);
     let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
     let progress = |k: usize| bar.set_position(k as u64);
-    let (all, ran) = risetime_lab::step_all(kept, &experiments, phases, progress)?;
+    let (all, ran) = risetime_verify::step_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
     remarks(experiments.iter().map(|(_, e)| e));
     let name = match experiments.as_slice() {
@@ -352,7 +351,7 @@ fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Fail
         return phases(args, vm, experiment, (n, mode, wanted, &name));
     }
     let reference = risetime_lab::record(vm, experiment)?;
-    let found = risetime_lab::verify(experiment, &reference, mode)?;
+    let found = risetime_verify::verify(experiment, &reference, mode)?;
     let release = release(&reference);
     args.plot.draw(|| {
         let kernel = format!("Linux {release}");
@@ -370,7 +369,7 @@ fn phases(
     (n, mode, wanted, name): (u32, Mode, usize, &str),
 ) -> Result<ExitCode, Failure> {
     let bar = ProgressBar::new(n.into());
-    let (phased, release) = risetime_lab::verify_phases(vm, experiment, n, mode, wanted, |k| {
+    let (phased, release) = risetime_verify::verify_phases(vm, experiment, n, mode, wanted, |k| {
         bar.set_position(k.into())
     })?;
     bar.finish_and_clear();
@@ -393,7 +392,7 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
     if let Some(directory) = args.record.as_ref().filter(|d| !d.is_dir()) {
         return Err(Failure::input(&directory.display().to_string(), "there is no such directory"));
     }
-    let phases = if args.mutants { 1 } else { args.phases.unwrap_or(risetime_lab::SET_PHASES) };
+    let phases = if args.mutants { 1 } else { args.phases.unwrap_or(risetime_verify::SET_PHASES) };
     let recorded = record(vm, kernel.rev(), cases, phases)?;
     if let Some(directory) = &args.record {
         keep(vm, &recorded, directory)?;
@@ -403,7 +402,7 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
     let release = first.map_or("", |(_, reference)| release(reference)).to_string();
     let reference = format!("Linux {release} in a virtual machine");
     if args.mutants {
-        let caught = risetime_lab::catch(&recorded)?;
+        let caught = risetime_verify::catch(&recorded)?;
         let holds = caught.iter().all(|c| c.by.is_some());
         output::print(&match args.format {
             TextOrJson::Json => json::mutants(&release, &caught),
@@ -412,9 +411,9 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
         return Ok(exit(holds));
     }
     let set: Vec<Judged> = recorded.iter().map(Recorded::judge).collect::<Result<_, _>>()?;
-    let holds = risetime_lab::set_holds(&set);
+    let holds = risetime_verify::set_holds(&set);
     let whole = args.experiment.is_empty() && args.draw.is_none();
-    let outside = if whole { risetime_lab::OUTSIDE } else { &[] };
+    let outside = if whole { risetime_verify::OUTSIDE } else { &[] };
     output::print(&match args.format {
         TextOrJson::Json => json::verify_set(&release, &set, outside, holds),
         TextOrJson::Text => text::verify_set(&reference, &set, outside, holds, &output::style()),
@@ -426,11 +425,11 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
 fn chosen(args: &Verify, kernel: &Kernel, outside: bool) -> Result<Vec<Case>, Failure> {
     let mut cases = match args.draw {
         Some(n) => cases(args, n, can(kernel)),
-        None => risetime_lab::set(args.set_seed),
+        None => risetime_verify::set(args.set_seed),
     };
     let named = |c: &Case| args.experiment.iter().any(|e| c.name.starts_with(e.as_str()));
     if (outside && args.draw.is_none()) || !args.experiment.is_empty() {
-        cases.extend(risetime_lab::outside(args.set_seed));
+        cases.extend(risetime_verify::outside(args.set_seed));
     }
     let mut cases: Vec<Case> = cases.into_iter().map(|case| noisy(args, case)).collect();
     if !args.experiment.is_empty() {
@@ -454,7 +453,7 @@ fn record(
 ) -> Result<Vec<Recorded>, Failure> {
     let bar = ProgressBar::new(cases.len() as u64 * u64::from(phases));
     let recorded =
-        risetime_lab::record_set(vm, kernel, cases, phases, |n| bar.set_position(n as u64))?;
+        risetime_verify::record_set(vm, kernel, cases, phases, |n| bar.set_position(n as u64))?;
     bar.finish_and_clear();
     Ok(recorded)
 }

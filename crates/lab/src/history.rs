@@ -9,9 +9,9 @@
 //! What is simulated beside a kernel is the virtual machine, not the platform: its HZ, frequencies changed
 //! by a kthread and at once, no cost of leaving an idle state (see [`beside`](crate::beside)).
 
+use crate::in_vm::as_in_vm;
 use crate::parallel::parallel;
 use crate::phases::run_phases;
-use crate::verify::as_in_vm;
 use crate::{Request, run_again};
 use risetime_analysis::history::{Bisected, Build, Figure, History, Release, Side, Taken, taken};
 use risetime_analysis::metric::Metric;

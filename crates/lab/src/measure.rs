@@ -98,7 +98,7 @@ pub fn measure_on(
 
 /// Measures like [`measure_from`]. Errors: with the place of the experiment in which each was
 /// found.
-pub(crate) fn measure_each(
+pub fn measure_each(
     executor: &dyn Executor,
     experiments: &[Experiment],
     grid: &Grid,

@@ -13,7 +13,7 @@ pub(crate) fn cores() -> usize {
 /// need not begin.
 ///
 /// Errors: those of the jobs.
-pub(crate) fn parallel<T: Send, E: Send>(
+pub fn parallel<T: Send, E: Send>(
     n: usize,
     mut progress: impl FnMut(usize),
     job: impl Fn(usize) -> Result<T, E> + Sync,

@@ -13,7 +13,7 @@ use risetime_trace::{Backend, RunError};
 use std::sync::Mutex;
 
 /// The start phase `k` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
-pub(crate) fn phase_span(tick: Span, k: u32) -> Span {
+pub fn phase_span(tick: Span, k: u32) -> Span {
     Span(u64::from(k) * tick.0 * 7618 / 1000)
 }
 

@@ -1,12 +1,10 @@
-//! Everything that simulations, studies and records are held to: one module a subject.
+//! Everything that simulations and records are held to: one module a subject.
 
 mod admission;
 mod boosting;
-mod bud;
 mod causes;
 mod cautions;
 mod chromebook;
-mod coherent;
 mod compare;
 mod corpus;
 mod dl_sets;
@@ -20,20 +18,10 @@ mod guests;
 mod hrtimers;
 mod kinds;
 mod limits;
-mod load_tracking;
-mod ondemand;
 mod optimiser;
 mod perfetto;
 mod rampup;
-mod recorded;
 mod side_by_side;
-mod spread;
-mod steady;
-mod step;
-mod study;
-mod tables;
-mod verify;
-mod wide;
 
 #[path = "../../../tests/page.rs"]
 mod page;

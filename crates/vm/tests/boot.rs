@@ -2,7 +2,7 @@
 //! nothing here is a figure of one version.
 //!
 //! Seven boots, and no other test has any: what a boot costs is most of what the tests take. How the
-//! simulator compares with a real kernel is judged by recordings (`crates/lab/tests/recorded.rs`).
+//! simulator compares with a real kernel is judged by recordings (`crates/verify/tests/recorded.rs`).
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};

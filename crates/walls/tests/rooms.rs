@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which rooms a room may use, and whether it may use crates from outside.
 ///
 /// ```text
-/// kernel <- job <- model <- deploy, sys, trace <- ftrace <- { sim, vm, host, analysis } <- report, lab <- cli
+/// kernel <- job <- model <- deploy, sys, trace <- ftrace <- { sim, vm, host, analysis } <- report, lab <- study, verify <- cli
 /// ```
 ///
 /// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job` and, without their
@@ -28,11 +28,13 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),
     ("risetime-lab", &["kernel", "model", "deploy", "trace", "sim", "analysis"], Outside::Yes),
+    ("risetime-study", &["kernel", "model", "trace", "sim", "analysis", "lab"], Outside::No),
+    ("risetime-verify", &["kernel", "model", "trace", "sim", "analysis", "lab"], Outside::Yes),
     (
         "risetime",
         &[
             "kernel", "model", "deploy", "sys", "trace", "sim", "vm", "host", "analysis", "report",
-            "lab",
+            "lab", "study", "verify",
         ],
         Outside::Yes,
     ),

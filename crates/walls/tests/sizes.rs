@@ -15,7 +15,7 @@ pub(crate) const YET: &[(&str, usize)] = &[
     ),
     ("host/src/doctor/frequency.rs: governor", 132),
     ("job/src/job.rs: to_text", 104),
-    ("lab/src/verify/cases.rs: fixed", 148),
+    ("verify/src/cases.rs: fixed", 148),
     ("sim/src/run/follow/signals.rs: signal", 151),
     ("sim/src/run/setup.rs: simulation_with", 101),
     ("sim/src/run/setup.rs: machine", 187),

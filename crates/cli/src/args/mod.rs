@@ -591,7 +591,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "platform"])]
     pub(crate) record: Option<PathBuf>,
     /// Seed from which the second half of the set is drawn
-    #[arg(long, value_name = "N", default_value_t = risetime_lab::SET_SEED)]
+    #[arg(long, value_name = "N", default_value_t = risetime_verify::SET_SEED)]
     pub(crate) set_seed: u64,
     /// The policy, NAME[+key=value…] [default: the booted kernel's]
     #[arg(long, value_name = "NAME[+key=value…]", add = complete::policy())]
@@ -684,7 +684,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "ID")]
     pub(crate) figure: Vec<String>,
     /// Start phases of each experiment
-    #[arg(long, value_name = "N", default_value_t = risetime_lab::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = risetime_study::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) phases: u32,
     /// Exit code 1 for any row that misses, argued or not
     #[arg(long)]

@@ -1,0 +1,10 @@
+//! The simulator and wrong ones, held to what real kernels did: one module a subject.
+
+mod recorded;
+mod spread;
+mod step;
+mod verify;
+mod wide;
+
+#[path = "../../../tests/page.rs"]
+mod page;
