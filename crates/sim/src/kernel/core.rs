@@ -228,6 +228,10 @@ impl Kernel<'_> {
         }
         let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
+        let times = self.rq(cpu).wake_list_times(task, waker).filter(|_| !starts);
+        if times.is_some() {
+            self.emit(Event::Waking { task, by: waker.cpu });
+        }
         if cpu != prev {
             self.rq(prev).migrate_task_rq(task, cpu, placed.why);
             if !self.m.is_fair(task) {
@@ -236,13 +240,14 @@ impl Kernel<'_> {
             }
         }
         let (migrated, why) = (cpu != prev, placed.why);
-        if starts || !self.rq(cpu).ttwu_queue_wakelist(task, waker, migrated, why) {
-            self.rq(cpu).ttwu_do_activate(task, waker, migrated, why);
-            if starts {
-                self.apply_start_state(cpu, task);
-            }
-            self.rq(cpu).ttwu_do_wakeup(task, waker);
+        if let Some(times) = times {
+            return self.rq(cpu).ttwu_queue_wakelist(task, times, migrated, why);
         }
+        self.rq(cpu).ttwu_do_activate(task, waker, migrated, why);
+        if starts {
+            self.apply_start_state(cpu, task);
+        }
+        self.rq(cpu).ttwu_do_wakeup(task, waker);
     }
 
     /// Wakes `task` on behalf of the task that runs on `by`: at once, or when it has left its CPU,

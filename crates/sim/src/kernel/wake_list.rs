@@ -9,12 +9,12 @@ use crate::state::machine::State;
 use crate::state::wake_list::Wakee;
 use crate::time::queue::Ev;
 use risetime_kernel::features;
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_trace::Why;
 
 impl Rq<'_, '_> {
-    /// `ttwu_queue_wakelist`: an idle CPU, or one of another cache, is told by an interrupt that it has to queue `task`; false:
-    /// the waker queues it itself, as always where the interrupt and the way out of the idle state take no time.
+    /// The times at which this CPU, if it were awake, and at which it does hear of `task`, where it is an idle one or of another
+    /// cache; `None`: the waker queues the task itself, as always where the interrupt and the way out of the idle state take no time.
     ///
     /// ```text
     /// waker   chooses the CPU ── IPI ── goes on
@@ -26,36 +26,40 @@ impl Rq<'_, '_> {
     /// DEVIATES(ttwu-on-cpu): a task that is woken while it is still leaving its CPU waits until it has left, and then a CPU is
     /// chosen for it; from 5.8 on a kernel may put it on that CPU's wake list at once (`WF_ON_CPU`), for which it looks at no other CPU.
     /// Some tasks that are woken in the moment in which they fall asleep move here and stay there.
-    pub(crate) fn ttwu_queue_wakelist(
+    pub(crate) fn wake_list_times(
         &mut self,
         task: TaskId,
         waker: Waker,
-        migrated: bool,
-        why: Why,
-    ) -> bool {
+    ) -> Option<(Instant, Instant)> {
         let (cpu, m) = (self.cpu, self.m());
-        let c = m.cpu(cpu);
-        let leaves = c.idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
+        let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
         let costs = !m.costs.is_free(Kind::Remote);
         if waker.cpu == cpu || (leaves == Span(0) && !costs) || !self.ttwu_queue_cond(waker.cpu) {
-            return false;
+            return None;
         }
         let remote = if costs { self.takes(Kind::Remote, task) } else { Span(0) };
         let heard = self.m().now + remote;
-        let at = heard + leaves;
-        if at == self.m().now {
-            return false;
-        }
+        Some((heard, heard + leaves)).filter(|(_, at)| *at > self.m().now)
+    }
+
+    /// `ttwu_queue_wakelist`: puts `task` on the wake list, to be queued at the second of [these times](Self::wake_list_times).
+    pub(crate) fn ttwu_queue_wakelist(
+        &mut self,
+        task: TaskId,
+        (heard, at): (Instant, Instant),
+        migrated: bool,
+        why: Why,
+    ) {
+        let cpu = self.cpu;
         self.set_state(task, State::Waking);
         let c = self.c();
         c.waking |= c.idle.is_some();
         c.wake_list.push(Wakee { task, heard, migrated, why });
         self.push(at, Ev::TtwuPending { cpu });
-        true
     }
 
     /// `ttwu_queue_cond`: whether `by` leaves it to this CPU to queue whom it wakes.
-    fn ttwu_queue_cond(&self, by: CpuId) -> bool {
+    pub(crate) fn ttwu_queue_cond(&self, by: CpuId) -> bool {
         let (cpu, m) = (self.cpu, self.m());
         if !m.root.online.contains(cpu) {
             return false;

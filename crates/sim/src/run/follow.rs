@@ -45,7 +45,7 @@ use listens::{Listens, Shared};
 use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::workload::Attr;
-use risetime_trace::{Event, Header, Hears, Memory, RunError, TraceSink};
+use risetime_trace::{Clock, Event, Header, Hears, Memory, RunError, TraceSink};
 use signals::{Averages, CfsTold};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -240,7 +240,9 @@ pub fn follow(
     // Before 6.18 it is told whose run out: a group leaves its queue with all that it holds.
     let limited = experiment.workload.groups.iter().any(|group| group.quota.is_some());
     let quotas = limited && f.simulation.k.m.throttles_tasks();
-    for (at, what) in causes_first(events, quotas) {
+    // The simulator tells that a wakeup is under way when it has chosen a CPU.
+    let asks = reference.header().is_none_or(|h| h.run.clock != Clock::Simulated);
+    for (at, what) in causes_first(events, (asks, quotas)) {
         // The look that leads to a request comes first, and is asked here without knowing of it.
         let known = |when: Instant| when + LOOK_LASTS;
         let due = |when: &Instant| !tells.governs && known(*when) <= at;
@@ -334,6 +336,7 @@ impl Follower<'_, '_> {
             What::Leaves(index) => return self.leaves(index),
             What::Throttled(index) => return self.quota_is_out(index),
             What::Asks(index, by) => return self.asks(index, by),
+            What::Pends(index, by) => return self.pends(index, by),
             What::Wakes(index) => return self.woken(index),
             What::Event(index) => index,
         };

@@ -6,10 +6,11 @@ use crate::kernel::fork::new_task;
 use crate::kernel::placement::Waker;
 use crate::state::class::{Class, Sched};
 use crate::state::machine::{Machine, Role, State, Task, Todo};
+use crate::state::wake_list::Wakee;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::uclamp::UclampRq;
-use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 use risetime_model::workload::{Event as Does, Policy};
 use risetime_trace::{Event, Name, SwitchOut, Why};
 
@@ -136,12 +137,27 @@ impl Follower<'_, '_> {
         let _ = self.simulation.k.select_task_rq(task, Waker::timer(by));
         self.shared.borrow_mut().cpu = None;
         self.asked = Some(index);
+        self.pends(index, by);
+    }
+
+    /// Puts the task of a wakeup that `by` has begun on the wake list of its CPU, if it would be there: until the task is queued,
+    /// nobody takes that CPU for idle.
+    pub(super) fn pends(&mut self, index: usize, by: CpuId) {
+        let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
+        let task = self.task_on(there, cpu);
+        let migrated = self.simulation.k.m.task(task).cpu != cpu;
+        let mut rq = self.simulation.k.rq(cpu);
+        if by != cpu && rq.ttwu_queue_cond(by) {
+            let (heard, why) = (Instant(u64::MAX), Why::Given);
+            rq.c().wake_list.push(Wakee { task, heard, migrated, why });
+        }
     }
 
     pub(super) fn woken(&mut self, index: usize) {
         let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
         let task = self.task_on(there, cpu);
         let k = &mut self.simulation.k;
+        k.rq(cpu).c().wake_list.retain(|wakee| wakee.task != task);
         let prev = k.m.task(task).cpu;
         k.m.cpu_mut(prev).timers.remove(task);
         if k.m.task(task).state != State::Sleeping {

@@ -18,8 +18,10 @@ const SOON: Span = Span::from_us(300);
 const RESCHEDULING_LASTS: Span = Span::from_us(1000);
 /// A reschedule that looks for tasks first.
 const LOOKING_LASTS: Span = Span::from_us(400);
-/// A wakeup that is told from its beginning.
-const WAKING_LASTS: Span = Span::from_us(400);
+/// A wakeup that is told from its beginning; the way out of the deepest idle states is part of it.
+const WAKING_LASTS: Span = Span::from_ms(5);
+/// Part of it in which what is told of its CPU may belong to it.
+const QUEUEING_LASTS: Span = Span::from_us(400);
 
 /// Below are the real-time and deadline classes (include/linux/sched/prio.h).
 const MAX_RT_PRIO: i32 = 100;
@@ -52,6 +54,8 @@ pub(super) enum What {
     Throttled(usize),
     /// This wakeup begins, from that CPU: where should its task go?
     Asks(usize, CpuId),
+    /// This wakeup is under way, from that CPU, and whose task goes where has been decided.
+    Pends(usize, CpuId),
     /// The event's task is queued.
     Wakes(usize),
     /// Anything else, by its index.
@@ -65,10 +69,14 @@ pub(super) enum What {
 /// trace     Waking   CfsUtilEst  PELT of the CPU   Entity   Wakeup      CfsUtilEst  PELT   BalanceLook   Switch
 /// followed  asked    queued      compared          placed               leaves      …      looks         picks
 /// ```
-pub(super) fn causes_first(events: &[(Instant, Event)], quotas: bool) -> Vec<(Instant, What)> {
+pub(super) fn causes_first(
+    events: &[(Instant, Event)],
+    (asks, quotas): (bool, bool),
+) -> Vec<(Instant, What)> {
     let looks = events.iter().any(|(_, e)| matches!(e, Event::BalanceLook { .. }));
     let mut o = Order {
         events,
+        asks,
         quotas,
         move_lasts: if looks { MOVE_LASTS } else { Span(1) },
         dequeues: dequeues(events),
@@ -88,6 +96,8 @@ pub(super) fn causes_first(events: &[(Instant, Event)], quotas: bool) -> Vec<(In
 /// The order as it is being made.
 struct Order<'e> {
     events: &'e [(Instant, Event)],
+    /// Wakeups are told from before a CPU is chosen; else they are told from behind that, and some of them alone.
+    asks: bool,
     /// Groups of the workload have quotas.
     quotas: bool,
     /// Time before a move in which what belongs to it comes.
@@ -184,14 +194,15 @@ impl Order<'_> {
     fn wakes(&mut self, i: usize, task: TaskId, cpu: CpuId) {
         let begins = begins(self.events, i, task, cpu);
         let since = |begins: usize| self.events[i].0.since(self.events[begins].0);
-        let lasts = begins.map_or(LASTS, |(begins, _)| since(begins));
+        let lasts = begins.map_or(LASTS, |(begins, _)| since(begins).min(QUEUEING_LASTS));
         let part = Part { cpu, tasks: [Some(task), None], looks: self.rt.contains(&task) };
         let lasts = if part.looks { lasts } else { lasts.max(LASTS) };
         let first = self.first_part(i, &part, lasts);
         self.left_out.extend(under_way(self.events, first..i, cpu, part.tasks));
         self.order.push((first, false, What::Wakes(i)));
         if let Some((begins, by)) = begins {
-            self.order.push((begins.min(first), false, What::Asks(i, by)));
+            let what = if self.asks { What::Asks(i, by) } else { What::Pends(i, by) };
+            self.order.push((begins.min(first), false, what));
         }
     }
 
@@ -547,7 +558,7 @@ mod tests {
             max_speed: Util(1024),
         };
         all.push((Instant(900_000), new));
-        let order = causes_first(&all, false);
+        let order = causes_first(&all, (true, false));
         order.iter().position(|(_, what)| *what == What::Event(events.len())).expect("it is new")
     }
 
