@@ -79,7 +79,7 @@ fn the_page_shows_where_the_energy_of_half_lives_goes() {
     page::holds("boosting.md", "<!-- half-life -->\n```text\n", "```\n", &text);
 }
 
-/// Why 16 hardly takes more than 32 in all: it draws less. What is drawn takes more with each shorter half-life.
+/// Half-life 16 draws less than 32. What is drawn takes more with each shorter half-life.
 #[test]
 fn a_shorter_half_life_takes_more_for_a_frame() {
     let all = by_half_life();
