@@ -359,6 +359,8 @@ fn everything_that_can_be_set_says_what_it_is() {
             "governor" => governor::NAMES.contains(&name),
             "tracker" => tracker::NAMES.contains(&name),
             "power_hal" => power_hal::NAMES.contains(&name),
+            "placement" => placement::NAMES.contains(&name),
+            "cpuidle_governor" => cpuidle::NAMES.contains(&name),
             _ => false,
         };
         assert!(group.owner.is_none_or(owned));
