@@ -42,12 +42,8 @@ fn thread(id: u16, pid: i32, prio: i32, cpu: i32) -> Vec<u8> {
 /// An answer in which CPU 4 runs the workload's task from before time 0 on; then it is woken from
 /// CPU 0 with another priority. CPU 0 sleeps twice: the second choice shows what timer the first
 /// was told, its own nobody shows.
-fn answer() -> Vec<u8> {
-    let mut w = Writer::new(Vec::new()).unwrap();
-    let values = obedient("linux-7.2");
-    let text: String = values.iter().map(|(k, v)| value_line(k, v)).collect();
-    w.section("values", text.as_bytes()).unwrap();
-    w.section("header_page", HEADER_PAGE.as_bytes()).unwrap();
+/// Formats of the events that the guest was told, by their names.
+fn formats() -> Vec<(&'static str, String)> {
     let thread_fields = [
         ("char", "comm[16]", 8, 16),
         ("pid_t", "pid", 24, 4),
@@ -94,7 +90,7 @@ fn answer() -> Vec<u8> {
         "calls", "bw", "util", "runnable", "est", "rt", "umin", "umax",
     ];
     let look = ["cpu", "level", "idle", "failed", "now", "next", "l0", "i0", "l1", "i1"];
-    for (name, text) in [
+    vec![
         ("ftrace/print", format(PRINT, &[("char", "buf[]", 8, 0)])),
         ("sched/sched_switch", format(SWITCH, &switch_fields)),
         ("sched/sched_wakeup", format(WAKEUP, &thread_fields)),
@@ -111,7 +107,16 @@ fn answer() -> Vec<u8> {
         ("rt/uest_cfs", numbers(UEST_CFS, &["cpu", "est"])),
         ("rt/gov_shared", numbers(GOV_SHARED, &governor)),
         ("rt/switch", numbers(SWITCHED, &["npid", "nvruntime", "nruntime", "ndue"])),
-    ] {
+    ]
+}
+
+fn answer() -> Vec<u8> {
+    let mut w = Writer::new(Vec::new()).unwrap();
+    let values = obedient("linux-7.2");
+    let text: String = values.iter().map(|(k, v)| value_line(k, v)).collect();
+    w.section("values", text.as_bytes()).unwrap();
+    w.section("header_page", HEADER_PAGE.as_bytes()).unwrap();
+    for (name, text) in formats() {
         w.section(&format!("format {name}"), text.as_bytes()).unwrap();
     }
     let chooses = |next: i32, needs: i32| {
@@ -173,6 +178,40 @@ fn shown(decisions: bool) -> Vec<(u64, String)> {
     seen.0
 }
 
+/// The look of schedutil that the first `GOV_SHARED` tells.
+fn first_look() -> FreqLook {
+    FreqLook {
+        next_freq: KHz(600),
+        cached_raw_freq: KHz(590),
+        since_ns: 100,
+        forced: true,
+        bw_min: Util(51),
+        busy: true,
+        running_bw: 52_428,
+        util_avg: Util(5),
+        runnable_avg: Util(6),
+        util_est: Util(7),
+        rt_runnable: Some(true),
+        uclamp: Some([Util(9), Util(99)]),
+        chosen: Some(KHz(700)),
+    }
+}
+
+/// The look of a later one, with what it has itself.
+fn later_look(next: u64, cached: u64) -> FreqLook {
+    FreqLook {
+        next_freq: KHz(next),
+        cached_raw_freq: KHz(cached),
+        forced: false,
+        busy: false,
+        running_bw: 0,
+        rt_runnable: Some(false),
+        uclamp: Some([Util(0), Util(1024)]),
+        chosen: None,
+        ..first_look()
+    }
+}
+
 #[test]
 fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     let (task, cpu) = (TaskId(0), CpuId(4));
@@ -199,32 +238,8 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         sum_weight,
         nr_queued,
     };
-    let freq_look = FreqLook {
-        next_freq: KHz(600),
-        cached_raw_freq: KHz(590),
-        since_ns: 100,
-        forced: true,
-        bw_min: Util(51),
-        busy: true,
-        running_bw: 52_428,
-        util_avg: Util(5),
-        runnable_avg: Util(6),
-        util_est: Util(7),
-        rt_runnable: Some(true),
-        uclamp: Some([Util(9), Util(99)]),
-        chosen: Some(KHz(700)),
-    };
-    let later = |next, cached| FreqLook {
-        next_freq: KHz(next),
-        cached_raw_freq: KHz(cached),
-        forced: false,
-        busy: false,
-        running_bw: 0,
-        rt_runnable: Some(false),
-        uclamp: Some([Util(0), Util(1024)]),
-        chosen: None,
-        ..freq_look
-    };
+    let freq_look = first_look();
+    let later = |next, cached| later_look(next, cached);
     let why = Why::FirstCpu;
     let (user, max_speed) = (true, Util(1024));
     let new = Event::TaskNew { task, comm: "rampup".into(), user, cpu, why, max_speed };
