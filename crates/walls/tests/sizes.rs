@@ -7,14 +7,8 @@ pub(crate) const FILE: usize = 800;
 /// Most lines of a function, from its head to its closing brace.
 pub(crate) const FUNCTION: usize = 100;
 
-/// What is longer yet, by its lines: a number here only ever falls.
-pub(crate) const YET: &[(&str, usize)] = &[
-    ("sim/src/run/follow/signals.rs: signal", 151),
-    ("sim/src/run/setup.rs: machine", 157),
-    ("sim/src/state/machine.rs", 819),
-];
-/// Complains of files and functions under `crates` that are too long and not in `yet`, and of what in `yet` has become shorter.
-pub(crate) fn complaints(crates: &Path, yet: &[(&str, usize)]) -> Vec<String> {
+/// Complains of files and functions under `crates` that are too long.
+pub(crate) fn complaints(crates: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let rust = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "rs");
     for path in crate::sources::files(crates).into_iter().filter(rust) {
@@ -22,26 +16,7 @@ pub(crate) fn complaints(crates: &Path, yet: &[(&str, usize)]) -> Vec<String> {
         let name = path.strip_prefix(crates).expect("inside").display().to_string();
         found.extend(too_long(&name, &text));
     }
-    judged(&found, yet)
-}
-
-fn judged(found: &[(String, usize)], yet: &[(&str, usize)]) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for (name, lines) in found {
-        match yet.iter().find(|(known, _)| known == name) {
-            Some((_, most)) if lines <= most => {}
-            _ => complaints.push(format!("{name}: {lines} lines")),
-        }
-    }
-    for (name, most) in yet {
-        match found.iter().find(|(known, _)| known == name) {
-            Some((_, lines)) if lines == most => {}
-            Some((_, lines)) if lines > most => {}
-            Some((_, lines)) => complaints.push(format!("{name}: {lines} lines, no longer {most}")),
-            None => complaints.push(format!("{name}: no longer too long")),
-        }
-    }
-    complaints
+    found.into_iter().map(|(name, lines)| format!("{name}: {lines} lines")).collect()
 }
 
 /// Returns what is too long in a file, by its name, a function's behind it.
@@ -97,14 +72,5 @@ mod tests {
         assert_eq!(too_long("a.rs", &body(99)), [("a.rs: long".to_string(), 101)]);
         assert_eq!(too_long("a.rs", &"// x\n".repeat(800)), []);
         assert_eq!(too_long("a.rs", &"// x\n".repeat(801)), [("a.rs".to_string(), 801)]);
-    }
-
-    #[test]
-    fn what_is_long_yet_may_only_become_shorter() {
-        let found = |n| [("a.rs".to_string(), n)];
-        assert_eq!(judged(&found(900), &[("a.rs", 900)]), [""; 0]);
-        assert_eq!(judged(&found(901), &[("a.rs", 900)]), ["a.rs: 901 lines"]);
-        assert_eq!(judged(&found(890), &[("a.rs", 900)]), ["a.rs: 890 lines, no longer 900"]);
-        assert_eq!(judged(&[], &[("a.rs", 900)]), ["a.rs: no longer too long"]);
     }
 }

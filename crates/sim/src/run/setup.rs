@@ -47,7 +47,7 @@ use crate::state::plain;
 use crate::state::tally::Tally;
 use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
-use crate::state::topology::SchedDomains;
+use crate::state::topology::{Place, SchedDomain, SchedDomains};
 use crate::time::cost;
 use crate::time::queue::{Ev, Queue};
 use crate::time::work::{of_kind, speed};
@@ -239,68 +239,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let cpus: Vec<Cpu> = platform
         .cpus()
         .zip(of_cpu)
-        .map(|(cpu, (sched_domains, place))| Cpu {
-            domain: domain_index(platform, cpu),
-            in_domain: platform.domains[domain_index(platform, cpu)]
-                .cpus
-                .iter()
-                .position(|c| *c == cpu)
-                .unwrap_or(0),
-            capacity: capacity[cpu.index()],
-            cpu_capacity: capacity[cpu.index()],
-            actual: capacity[cpu.index()],
-            clock: RqClock::new(Instant(0) + UPTIME),
-            cfs: cfs_rq(rev, tunables),
-            cfs_avg: CfsRqAvg {
-                avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
-                ..CfsRqAvg::default()
-            },
-            needs_gen: 1,
-            h_nr: None,
-            util_est: Util(0),
-            background_util: background_util(e, cpu),
-            rt_avg: SchedAvg::default(),
-            dl_avg: SchedAvg::default(),
-            uclamp: UclampRq::default(),
-            rt: RtQueue::default(),
-            rt_throttle: RtThrottle::default(),
-            dl: DlRq::new(sysctls::of_experiment(e).rt),
-            stopper: None,
-            fair_server: None,
-            slots: CpuSlots::default(),
-            exec_start: 0,
-            class_timers: Timers::default(),
-            curr: None,
-            work_gen: 0,
-            run_since: Instant(0),
-            told: Instant(0),
-            worked: Span(0),
-            core_threads: 0,
-            tick_gen: 0,
-            idle: Some(Idle { state: None, since: Instant(0) }),
-            idle_stamp: Instant(0),
-            waking: false,
-            irq_work_until: Instant(0),
-            wake_list: Vec::new(),
-            resched_held: false,
-            idle_calls: 0,
-            tick_stopped: true,
-            // The CPU has been idle for long.
-            got_idle_tick: true,
-            idle_governor: (idle_governor.make)(rev),
-            misfit_task_load: 0,
-            sched_domains,
-            place,
-            idle_wakees: Wakees::default(),
-            next_balance: 0,
-            nohz_kick: NohzKick::default(),
-            has_blocked_load: false,
-            last_blocked_update: 0,
-            timers: Timers::default(),
-            idle_time: IdleTime::new(rev),
-            nice_time: Span(0),
-            drawn: Drawn::of_cpu(e.seed, cpu),
-        })
+        .map(|(id, topology)| cpu(e, id, topology, (tunables, idle_governor)))
         .collect();
     let domains: Vec<FreqDomain> =
         (0..platform.domains.len()).map(|d| freq_domain(e, d, governor)).collect();
@@ -380,6 +319,77 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     machine.plain = plain::is_plain(&machine) && !mechanisms::bend(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
     machine
+}
+
+/// Creates a CPU that has been idle for long, where the topology has put it.
+fn cpu(
+    e: &Experiment,
+    cpu: CpuId,
+    (sched_domains, place): (Vec<SchedDomain>, Place),
+    (tunables, idle_governor): (Tunables, &cpuidle::Descriptor),
+) -> Cpu {
+    let (platform, rev) = (&e.platform, e.policy.kernel);
+    let domain = domain_index(platform, cpu);
+    let Domain { cpus, capacity, .. } = &platform.domains[domain];
+    let capacity = *capacity;
+    Cpu {
+        domain,
+        in_domain: cpus.iter().position(|c| *c == cpu).unwrap_or(0),
+        capacity,
+        cpu_capacity: capacity,
+        actual: capacity,
+        clock: RqClock::new(Instant(0) + UPTIME),
+        cfs: cfs_rq(rev, tunables),
+        cfs_avg: CfsRqAvg {
+            avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
+            ..CfsRqAvg::default()
+        },
+        needs_gen: 1,
+        h_nr: None,
+        util_est: Util(0),
+        background_util: background_util(e, cpu),
+        rt_avg: SchedAvg::default(),
+        dl_avg: SchedAvg::default(),
+        uclamp: UclampRq::default(),
+        rt: RtQueue::default(),
+        rt_throttle: RtThrottle::default(),
+        dl: DlRq::new(sysctls::of_experiment(e).rt),
+        stopper: None,
+        fair_server: None,
+        slots: CpuSlots::default(),
+        exec_start: 0,
+        class_timers: Timers::default(),
+        curr: None,
+        work_gen: 0,
+        run_since: Instant(0),
+        told: Instant(0),
+        worked: Span(0),
+        core_threads: 0,
+        tick_gen: 0,
+        idle: Some(Idle { state: None, since: Instant(0) }),
+        idle_stamp: Instant(0),
+        waking: false,
+        irq_work_until: Instant(0),
+        wake_list: Vec::new(),
+        resched_held: false,
+        idle_calls: 0,
+        tick_stopped: true,
+        // The CPU has been idle for long.
+        got_idle_tick: true,
+        idle_governor: (idle_governor.make)(rev),
+        misfit_task_load: 0,
+        sched_domains,
+        place,
+        idle_wakees: Wakees::default(),
+        next_balance: 0,
+        nohz_kick: NohzKick::default(),
+        has_blocked_load: false,
+        last_blocked_update: 0,
+        timers: Timers::default(),
+        idle_time: IdleTime::new(rev),
+        nice_time: Span(0),
+        drawn: Drawn::of_cpu(e.seed, cpu),
+    }
 }
 
 /// A fair runqueue whose clock shows what its CPU's does: a task may begin to run at time 0.

@@ -26,6 +26,7 @@ use crate::state::hooks::{Busy, Hooks};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
 use crate::state::short_ways::{self, ShortWay};
+pub(crate) use crate::state::start::{NohzKick, Start};
 use crate::state::tally::Tally;
 use crate::state::timers::{Timers, Wakees};
 use crate::state::topology::{Place, SchedDomain, SdShared};
@@ -152,24 +153,6 @@ pub struct Machine {
     pub(crate) slots: Slots,
 }
 
-/// The start settings, until they have taken effect.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Start {
-    pub(crate) util: Option<Util>,
-    pub(crate) period_contrib: Option<u32>,
-    pub(crate) first_tick: Option<Span>,
-    /// Into which phase of task 0; `None`: at its creation.
-    pub(crate) phase: Option<usize>,
-    /// Time at which the workload is to begin: the start phase.
-    pub(crate) planned: Instant,
-    /// The first task sleeps, and enters that phase when it wakes.
-    pub(crate) upcoming: bool,
-    /// The start has come, when, and everything has taken effect.
-    pub(crate) begun: bool,
-    pub(crate) at: Instant,
-    pub(crate) done: bool,
-}
-
 /// One CPU with its runqueue (`struct rq`).
 ///
 /// In memory in this order: first what placement, balancing and governors read of one CPU after the
@@ -272,17 +255,6 @@ pub(crate) struct Cpu {
     /// `CPUTIME_NICE`: ticks that found a task of a nice value above 0.
     pub(crate) nice_time: Span,
     pub(crate) drawn: Drawn,
-}
-
-/// Work that an idle CPU is kicked to do on behalf of all idle ones.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct NohzKick {
-    /// Age what sleeping tasks left behind (`NOHZ_STATS_KICK`).
-    pub(crate) stats: bool,
-    /// Look for work (`NOHZ_BALANCE_KICK`); since 4.17 only together with `stats`.
-    pub(crate) balance: bool,
-    /// Find out when to look next (`NOHZ_NEXT_KICK`).
-    pub(crate) next: bool,
 }
 
 /// An idle CPU.

@@ -15,6 +15,7 @@ pub(crate) mod idle_time;
 pub(crate) mod machine;
 pub(crate) mod plain;
 pub(crate) mod short_ways;
+pub(crate) mod start;
 pub(crate) mod tally;
 pub(crate) mod timers;
 pub(crate) mod topology;

@@ -77,88 +77,9 @@ impl Follower<'_, '_> {
 
     /// A signal there: what it is here is noted, and then it is as there.
     pub(super) fn signal(&mut self, event: &Event) {
-        /// Updates that are so far apart in time are not the same one.
-        const SAME: u64 = 30_000;
-        /// A runqueue is locked for that long.
-        const LOCKED: Span = Span::from_us(40);
-        let clock = |at: ClockPelt| ClockPelt(at.0.wrapping_add(UPTIME.0));
         match *event {
-            Event::PeltTask {
-                task,
-                cpu,
-                util_avg,
-                runnable_avg,
-                util_sum,
-                period_contrib,
-                last_update_time,
-            } => {
-                let of = Of::Task(task);
-                let (task, at) = (self.task(task, cpu), clock(last_update_time));
-                let m = &mut self.simulation.k.m;
-                let (decay, t) = (m.decay, m.task_mut(task));
-                let own = (t.avg.util_avg.0, t.avg.runnable_avg.0);
-                let same = t.avg.last_update_time.0.abs_diff(at.0) < SAME;
-                t.avg.util_avg = util_avg;
-                t.avg.runnable_avg = runnable_avg;
-                t.avg.util_sum = util_sum as u32;
-                t.avg.period_contrib = period_contrib;
-                t.avg.runnable_sum = runnable_sum(decay, &t.avg);
-                if t.avg.last_update_time.0 != 0 {
-                    t.avg.last_update_time = at;
-                }
-                if same {
-                    self.compare("task util_avg", of, own.0, util_avg.0);
-                    self.compare("task runnable_avg", of, own.1, runnable_avg.0);
-                }
-            }
-            Event::PeltCfs {
-                cpu,
-                util_avg,
-                runnable_avg,
-                util_est,
-                util_sum,
-                period_contrib,
-                last_update_time,
-            } => {
-                self.told_cfs(cpu, util_avg, runnable_avg, util_est);
-                let at = clock(last_update_time);
-                // The clock stands still while a lock is held there: it is the same until the next one.
-                let mut rq = self.simulation.k.rq(cpu);
-                if rq.m().sched_clock().since(rq.m().cpu(cpu).clock.clock) > LOCKED {
-                    rq.update_rq_clock();
-                }
-                let m = &mut self.simulation.k.m;
-                let (decay, c) = (m.decay, m.cpu_mut(cpu));
-                let avg = &mut c.cfs_avg.avg;
-                let own = [avg.util_avg.0, avg.runnable_avg.0, c.util_est.0, avg.load_avg];
-                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
-                // A task that joins is told of as an update and its joining, both at the same time: here both are done.
-                let before = self.cfs_told.filter(|b| (b.cpu, b.at) == (cpu, at));
-                let own = before.map_or(own, |b| b.own);
-                if let Some(before) = before {
-                    self.followed.compared.truncate(before.compared);
-                }
-                self.cfs_told =
-                    Some(CfsTold { cpu, at, own, compared: self.followed.compared.len() });
-                avg.util_avg = util_avg;
-                avg.runnable_avg = runnable_avg;
-                avg.util_sum = util_sum as u32;
-                avg.period_contrib = period_contrib;
-                avg.runnable_sum = runnable_sum(decay, avg);
-                avg.last_update_time = at;
-                c.util_est = util_est;
-                // An idle CPU's clock is its task clock: what it has lost is what differs.
-                match c.curr {
-                    Some(_) => c.clock.clock_pelt = at.0.wrapping_add(c.clock.lost_idle_time),
-                    None => c.clock.lost_idle_time = c.clock.clock_pelt.wrapping_sub(at.0),
-                }
-                if same {
-                    self.compare("cfs_rq util_avg", Of::Cpu(cpu), own[0], util_avg.0);
-                    self.compare("cfs_rq runnable_avg", Of::Cpu(cpu), own[1], runnable_avg.0);
-                    self.compare("cfs_rq util_est", Of::Cpu(cpu), own[2], util_est.0);
-                }
-                self.moved = Some(cpu);
-            }
+            Event::PeltTask { .. } => self.pelt_task(event),
+            Event::PeltCfs { .. } => self.pelt_cfs(event),
             // Both are told with the signals before.
             Event::TaskLoad { task, load_avg, load_sum } => {
                 let of = Of::Task(task);
@@ -189,36 +110,7 @@ impl Follower<'_, '_> {
                 t.util_est = UtilEst(util_est.0 as u32);
                 self.compare("task util_est", of, own, util_est.0);
             }
-            Event::PeltPressure {
-                cpu,
-                class,
-                util_avg,
-                util_sum,
-                period_contrib,
-                last_update_time,
-            } => {
-                let at = clock(last_update_time);
-                let c = self.simulation.k.m.cpu_mut(cpu);
-                let told = &mut self.averages[cpu.index()];
-                let (avg, told, what) = match class {
-                    PressureClass::Rt => (&mut c.rt_avg, &mut told.rt, "rt util_avg"),
-                    PressureClass::Dl => (&mut c.dl_avg, &mut told.dl, "dl util_avg"),
-                    _ => return,
-                };
-                *told = Some(util_avg);
-                let own = avg.util_avg;
-                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
-                // An idle CPU's are aged by who balances for it, and then the governor looks.
-                let aged = c.curr.is_none();
-                (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
-                (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
-                if same {
-                    self.compare(what, Of::Cpu(cpu), own.0, util_avg.0);
-                }
-                if aged {
-                    self.moved = Some(cpu);
-                }
-            }
+            Event::PeltPressure { .. } => self.pelt_pressure(event),
             Event::CpuCapacity { cpu, capacity } => {
                 let c = self.simulation.k.m.cpu_mut(cpu);
                 let own = std::mem::replace(&mut c.cpu_capacity, capacity);
@@ -227,6 +119,142 @@ impl Follower<'_, '_> {
             _ => {}
         }
     }
+
+    /// Takes over a task's average, and compares it with the own.
+    fn pelt_task(&mut self, event: &Event) {
+        let Event::PeltTask {
+            task,
+            cpu,
+            util_avg,
+            runnable_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        } = *event
+        else {
+            return;
+        };
+
+        let of = Of::Task(task);
+        let (task, at) = (self.task(task, cpu), clock(last_update_time));
+        let m = &mut self.simulation.k.m;
+        let (decay, t) = (m.decay, m.task_mut(task));
+        let own = (t.avg.util_avg.0, t.avg.runnable_avg.0);
+        let same = t.avg.last_update_time.0.abs_diff(at.0) < SAME;
+        t.avg.util_avg = util_avg;
+        t.avg.runnable_avg = runnable_avg;
+        t.avg.util_sum = util_sum as u32;
+        t.avg.period_contrib = period_contrib;
+        t.avg.runnable_sum = runnable_sum(decay, &t.avg);
+        if t.avg.last_update_time.0 != 0 {
+            t.avg.last_update_time = at;
+        }
+        if same {
+            self.compare("task util_avg", of, own.0, util_avg.0);
+            self.compare("task runnable_avg", of, own.1, runnable_avg.0);
+        }
+    }
+
+    /// Takes over the average of a CPU's fair runqueue, and compares it with the own.
+    fn pelt_cfs(&mut self, event: &Event) {
+        let Event::PeltCfs {
+            cpu,
+            util_avg,
+            runnable_avg,
+            util_est,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        } = *event
+        else {
+            return;
+        };
+
+        self.told_cfs(cpu, util_avg, runnable_avg, util_est);
+        let at = clock(last_update_time);
+        // The clock stands still while a lock is held there: it is the same until the next one.
+        let mut rq = self.simulation.k.rq(cpu);
+        if rq.m().sched_clock().since(rq.m().cpu(cpu).clock.clock) > LOCKED {
+            rq.update_rq_clock();
+        }
+        let m = &mut self.simulation.k.m;
+        let (decay, c) = (m.decay, m.cpu_mut(cpu));
+        let avg = &mut c.cfs_avg.avg;
+        let own = [avg.util_avg.0, avg.runnable_avg.0, c.util_est.0, avg.load_avg];
+        let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
+        // A task that joins is told of as an update and its joining, both at the same time: here both are done.
+        let before = self.cfs_told.filter(|b| (b.cpu, b.at) == (cpu, at));
+        let own = before.map_or(own, |b| b.own);
+        if let Some(before) = before {
+            self.followed.compared.truncate(before.compared);
+        }
+        self.cfs_told = Some(CfsTold { cpu, at, own, compared: self.followed.compared.len() });
+        avg.util_avg = util_avg;
+        avg.runnable_avg = runnable_avg;
+        avg.util_sum = util_sum as u32;
+        avg.period_contrib = period_contrib;
+        avg.runnable_sum = runnable_sum(decay, avg);
+        avg.last_update_time = at;
+        c.util_est = util_est;
+        // An idle CPU's clock is its task clock: what it has lost is what differs.
+        match c.curr {
+            Some(_) => c.clock.clock_pelt = at.0.wrapping_add(c.clock.lost_idle_time),
+            None => c.clock.lost_idle_time = c.clock.clock_pelt.wrapping_sub(at.0),
+        }
+        if same {
+            self.compare("cfs_rq util_avg", Of::Cpu(cpu), own[0], util_avg.0);
+            self.compare("cfs_rq runnable_avg", Of::Cpu(cpu), own[1], runnable_avg.0);
+            self.compare("cfs_rq util_est", Of::Cpu(cpu), own[2], util_est.0);
+        }
+        self.moved = Some(cpu);
+    }
+
+    /// Takes over the average of a class above on a CPU, and compares it with the own.
+    fn pelt_pressure(&mut self, event: &Event) {
+        let Event::PeltPressure {
+            cpu,
+            class,
+            util_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        } = *event
+        else {
+            return;
+        };
+
+        let at = clock(last_update_time);
+        let c = self.simulation.k.m.cpu_mut(cpu);
+        let told = &mut self.averages[cpu.index()];
+        let (avg, told, what) = match class {
+            PressureClass::Rt => (&mut c.rt_avg, &mut told.rt, "rt util_avg"),
+            PressureClass::Dl => (&mut c.dl_avg, &mut told.dl, "dl util_avg"),
+            _ => return,
+        };
+        *told = Some(util_avg);
+        let own = avg.util_avg;
+        let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
+        // An idle CPU's are aged by who balances for it, and then the governor looks.
+        let aged = c.curr.is_none();
+        (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
+        (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
+        if same {
+            self.compare(what, Of::Cpu(cpu), own.0, util_avg.0);
+        }
+        if aged {
+            self.moved = Some(cpu);
+        }
+    }
+}
+
+/// Updates that are so far apart in time are not the same one.
+const SAME: u64 = 30_000;
+/// Time for which a runqueue is locked.
+const LOCKED: Span = Span::from_us(40);
+
+/// The reference's time of an update on the clock here.
+fn clock(at: ClockPelt) -> ClockPelt {
+    ClockPelt(at.0.wrapping_add(UPTIME.0))
 }
 
 /// The sum that the reference does not tell: in the middle of what gives its average.
