@@ -11,6 +11,7 @@ use std::time::Duration;
 
 const FILES: [&str; 4] = ["/sys/a", "/sys/b", "/sys/c", "/etc/d"];
 const DIR: &str = "RISETIME_TEST_OF_JOURNAL";
+const PART: &str = "RISETIME_TEST_PART";
 
 /// A tree in place of a machine, whose processes are the real ones; its journal is beside it.
 struct Tree(PathBuf);
@@ -40,11 +41,12 @@ impl Tree {
         (journal, left.into_iter().map(|u| u.how).collect())
     }
 
-    /// Runs the test `name` of this program in a process of its own, up to its first line.
-    fn child(&self, name: &str) -> Child {
+    /// Runs the test `test`, which calls this, once more in a process of its own, where it plays `part`, up to its first line.
+    fn child(&self, test: &str, part: &str) -> Child {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--ignored", "--nocapture"])
+            .args(["--exact", test, "--nocapture"])
             .env(DIR, &self.0)
+            .env(PART, part)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -61,19 +63,25 @@ impl Drop for Tree {
     }
 }
 
-fn given() -> Option<Tree> {
-    std::env::var_os(DIR).map(|dir| Tree(dir.into()))
+/// Whether this process is a test's other one: it has then played its part.
+fn is_the_other() -> bool {
+    let Some(dir) = std::env::var_os(DIR) else { return false };
+    let tree = Tree(dir.into());
+    match std::env::var(PART).as_deref() {
+        Ok("changes for ever") => changes_for_ever(&tree),
+        Ok("changes and waits") => changes_and_waits(&tree),
+        part => panic!("no such part: {part:?}"),
+    }
+    std::mem::forget(tree);
+    true
 }
 
 fn all(value: &str) -> Vec<Change> {
     FILES.iter().map(|file| Change::file(*file, value)).collect()
 }
 
-/// What a child does that is killed in the middle of it.
-#[test]
-#[ignore = "a part of another test"]
-fn changes_for_ever() {
-    let Some(tree) = given() else { return };
+/// Changes files until it is killed in the middle of it.
+fn changes_for_ever(tree: &Tree) {
     let (journal, _) = tree.journal();
     println!("ready");
     loop {
@@ -85,22 +93,22 @@ fn changes_for_ever() {
     }
 }
 
-#[test]
-#[ignore = "a part of another test"]
-fn changes_and_waits() {
-    let Some(tree) = given() else { return };
+fn changes_and_waits(tree: &Tree) {
     let (journal, _) = tree.journal();
     let _made = journal.change(&all("mine")).unwrap();
     println!("ready");
     std::thread::sleep(Duration::from_secs(60));
-    std::mem::forget(tree);
 }
 
 #[test]
 fn the_next_start_takes_back_what_a_killed_process_has_left() {
+    if is_the_other() {
+        return;
+    }
     let tree = Tree::new("killed");
     for n in 0..20_u64 {
-        let mut child = tree.child("changes_for_ever");
+        let mut child = tree
+            .child("the_next_start_takes_back_what_a_killed_process_has_left", "changes for ever");
         std::thread::sleep(Duration::from_micros(n * 733));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -113,9 +121,15 @@ fn the_next_start_takes_back_what_a_killed_process_has_left() {
 
 #[test]
 fn a_signal_that_ends_a_process_takes_its_changes_back_first() {
+    if is_the_other() {
+        return;
+    }
     for signal in ["INT", "TERM", "HUP"] {
         let tree = Tree::new(&format!("signal-{signal}"));
-        let mut child = tree.child("changes_and_waits");
+        let mut child = tree.child(
+            "a_signal_that_ends_a_process_takes_its_changes_back_first",
+            "changes and waits",
+        );
         assert_eq!(tree.values(), ["mine"; 4]);
         fs::write(tree.0.join("root/sys/b"), "theirs").unwrap();
         let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
@@ -129,8 +143,11 @@ fn a_signal_that_ends_a_process_takes_its_changes_back_first() {
 
 #[test]
 fn two_processes_stack_their_changes() {
+    if is_the_other() {
+        return;
+    }
     let tree = Tree::new("stacked");
-    let mut child = tree.child("changes_and_waits");
+    let mut child = tree.child("two_processes_stack_their_changes", "changes and waits");
     let (journal, _) = tree.journal();
     let upper = journal.change(&all("upper")).unwrap();
     child.kill().unwrap();
