@@ -5,6 +5,7 @@
 //! like it was. docs/accuracy.md shows where each number comes from, and a test holds the two together.
 
 use crate::metric::Metric;
+pub use crate::named::Weak as Figure;
 use crate::named::weakness;
 use crate::result::RunResult;
 use risetime_kernel::features;
@@ -23,23 +24,6 @@ pub struct Caution {
     pub typical: &'static str,
     /// Reason of the caution, in a sentence.
     pub why: &'static str,
-}
-
-/// Figures of one kind, of whatever task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
-    /// Work lost, the time to full speed, and what else is none of the others.
-    Speed,
-    /// High percentiles of activations, from p90 on.
-    Activations,
-    /// High percentiles of wakeups.
-    Wakeups,
-    /// High percentiles of responses.
-    Responses,
-    /// Number of changes of CPU.
-    Migrations,
-    /// Energy.
-    Energy,
 }
 
 use Figure::{Activations, Energy, Migrations, Responses, Speed, Wakeups};

@@ -4,8 +4,6 @@
 //! grow with the run: a quantile is the middle of its bucket, within 0.4 % of the true one. Minimum,
 //! maximum and sum are exact.
 
-use crate::jobs::Percentiles;
-
 /// Buckets of an octave, as a power of two.
 const BITS: u32 = 7;
 /// Number of buckets of an octave.
@@ -13,6 +11,43 @@ const ROOM: usize = 1 << BITS;
 
 /// Steps of a distribution, without those of its upper tail.
 const STEPS: u64 = 100;
+
+/// Percentiles of a time in ms, or an energy in mJ.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    /// Half of them are at most that.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p99_9: f64,
+    /// The largest.
+    pub max: f64,
+    /// The smallest.
+    pub min: f64,
+    /// Mean: the sum divided by the number.
+    pub mean: f64,
+}
+
+impl Percentiles {
+    /// Lists each figure with its name in CSV and `--expect`.
+    pub fn named(&self) -> [(&'static str, f64); 8] {
+        [
+            ("min", self.min),
+            ("mean", self.mean),
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p95", self.p95),
+            ("p99", self.p99),
+            ("p99_9", self.p99_9),
+            ("max", self.max),
+        ]
+    }
+}
 
 /// Times in buckets.
 #[derive(Clone, Default)]

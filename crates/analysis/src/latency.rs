@@ -13,8 +13,7 @@
 //! Times are counted in a [`Histogram`], so that memory does not grow with the run. An activation that the run's end cuts off is counted for itself: how long it would have taken
 //! is not known.
 
-use crate::histogram::Histogram;
-use crate::jobs::Percentiles;
+use crate::histogram::{Histogram, Percentiles};
 use risetime_kernel::units::CpuId;
 use risetime_model::Platform;
 use risetime_model::workload::Policy;

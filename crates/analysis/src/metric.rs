@@ -1,53 +1,13 @@
 //! Figures of a run by name: `ui.response_p99`, `energy`. What `--expect` judges, and what comparisons, sweeps and advice
 //! are about. Which names there are: [`named`](crate::named), `docs/figures.md`.
 
-use crate::jobs::{Jobs, Percentiles};
+use crate::histogram::Percentiles;
+use crate::jobs::Jobs;
 use crate::latency::group_name;
+pub use crate::named::Unit;
 use crate::named::{FIGURES, Figure, Owner, Tasks, Value, less_is_better, tasks_called};
 use crate::result::{EndedBy, Quota, RunResult};
 use risetime_model::{Code, InputError, Workload, nearest};
-
-/// Unit that a figure counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// ms.
-    Time,
-    /// mJ.
-    Energy,
-    /// °C.
-    Temperature,
-    /// A number of things.
-    Count,
-    /// A number of things in a second.
-    PerSecond,
-}
-
-impl Unit {
-    /// The unit as it stands behind a number.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Unit::Time => " ms",
-            Unit::Energy => " mJ",
-            Unit::Temperature => " °C",
-            Unit::Count => "",
-            Unit::PerSecond => " /s",
-        }
-    }
-
-    /// The unit as it stands in a column of its own, of JSON and CSV.
-    pub fn word(self) -> &'static str {
-        match self {
-            Unit::PerSecond => "1/s",
-            unit => unit.as_str().trim(),
-        }
-    }
-
-    /// The unit with this [word](Unit::word); `None`: there is none.
-    pub fn of_word(word: &str) -> Option<Unit> {
-        let all = [Unit::Time, Unit::Energy, Unit::Temperature, Unit::Count, Unit::PerSecond];
-        all.into_iter().find(|unit| unit.word() == word)
-    }
-}
 
 /// A figure by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,69 @@
 //! CSV, which caution is about it, and the page `docs/figures.md` follow from it: a new figure is a field of a result that
 //! the analysis fills, and a row here.
 
-use crate::caution::Figure as Weak;
-use crate::jobs::{Jobs, Percentiles};
+use crate::histogram::Percentiles;
+use crate::jobs::Jobs;
 use crate::latency::{Latency, group_name};
-use crate::metric::Unit;
 use crate::result::{Burst, EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
+
+/// Unit that a figure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// ms.
+    Time,
+    /// mJ.
+    Energy,
+    /// °C.
+    Temperature,
+    /// A number of things.
+    Count,
+    /// A number of things in a second.
+    PerSecond,
+}
+
+impl Unit {
+    /// The unit as it stands behind a number.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Unit::Time => " ms",
+            Unit::Energy => " mJ",
+            Unit::Temperature => " °C",
+            Unit::Count => "",
+            Unit::PerSecond => " /s",
+        }
+    }
+
+    /// The unit as it stands in a column of its own, of JSON and CSV.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::PerSecond => "1/s",
+            unit => unit.as_str().trim(),
+        }
+    }
+
+    /// The unit with this [word](Unit::word); `None`: there is none.
+    pub fn of_word(word: &str) -> Option<Unit> {
+        let all = [Unit::Time, Unit::Energy, Unit::Temperature, Unit::Count, Unit::PerSecond];
+        all.into_iter().find(|unit| unit.word() == word)
+    }
+}
+
+/// Kinds of figures that cautions tell apart, of whatever task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weak {
+    /// Work lost, the time to full speed, and what else is none of the others.
+    Speed,
+    /// High percentiles of activations, from p90 on.
+    Activations,
+    /// High percentiles of wakeups.
+    Wakeups,
+    /// High percentiles of responses.
+    Responses,
+    /// Number of changes of CPU.
+    Migrations,
+    /// Energy.
+    Energy,
+}
 
 /// The owner of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

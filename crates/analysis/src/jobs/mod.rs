@@ -42,7 +42,7 @@ mod percentiles;
 #[cfg(test)]
 mod tests;
 
-pub use percentiles::Percentiles;
+pub use crate::histogram::Percentiles;
 
 use crate::latency::group_name;
 use crate::machine::{femto_to_milli, ms};

@@ -1,43 +1,6 @@
 //! Distributions of times of jobs, or of their energies.
 
-use crate::histogram::Histogram;
-
-/// Percentiles of a time in ms, or an energy in mJ.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Percentiles {
-    /// Half of them are at most that.
-    pub p50: f64,
-    /// 90 %.
-    pub p90: f64,
-    /// 95 %.
-    pub p95: f64,
-    /// 99 %.
-    pub p99: f64,
-    /// 99.9 %.
-    pub p99_9: f64,
-    /// The largest.
-    pub max: f64,
-    /// The smallest.
-    pub min: f64,
-    /// Mean: the sum divided by the number.
-    pub mean: f64,
-}
-
-impl Percentiles {
-    /// Lists each figure with its name in CSV and `--expect`.
-    pub fn named(&self) -> [(&'static str, f64); 8] {
-        [
-            ("min", self.min),
-            ("mean", self.mean),
-            ("p50", self.p50),
-            ("p90", self.p90),
-            ("p95", self.p95),
-            ("p99", self.p99),
-            ("p99_9", self.p99_9),
-            ("max", self.max),
-        ]
-    }
-}
+use crate::histogram::{Histogram, Percentiles};
 
 /// Times that may be negative, in ns.
 #[derive(Default)]

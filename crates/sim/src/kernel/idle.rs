@@ -148,11 +148,8 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let c = self.m().cpu(cpu);
         let busy = c.curr.is_some() || c.slots.hrtimers.running;
-        if busy || c.idle.is_some() || self.is_wake_list_due() {
-            return;
-        }
-        let c = self.m().cpu(cpu);
-        if self.m().need_resched.contains(cpu) {
+        let told = self.is_wake_list_due() || self.m().need_resched.contains(cpu);
+        if busy || c.idle.is_some() || told {
             return;
         }
         if c.nr_running() > 0 {

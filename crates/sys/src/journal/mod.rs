@@ -172,7 +172,7 @@ impl Owner {
         }
     }
 
-    /// The same change under a name, when its process no longer holds it.
+    /// The owner of a change that is kept under a name, when its process no longer holds it.
     fn kept(&self, name: &str) -> Owner {
         Owner::Kept { name: name.into(), boot: self.boot().into() }
     }

@@ -71,7 +71,7 @@ fn every_setting_reaches_the_guest_or_is_refused() {
     };
     let catalogue = risetime_sim::catalogue();
     let (mut given, mut refused) = (Vec::new(), Vec::new());
-    // They need `irq_period_us`, `rt_tracking`, `sched_fair_class`, `power_hal`, a cap, a capacity of each OPP or each other beside
+    // Settings that need `irq_period_us`, `rt_tracking`, `sched_fair_class`, `power_hal`, a cap, a capacity of each OPP or each other beside
     // them, which are refused.
     let of_cap = |name: &str| {
         let caps = ["hw_capped", "firmware_capped", "power_limit", "scaling_max_freq"];
