@@ -12,6 +12,7 @@ use crate::eevdf::{
     self, BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight,
     Place, Wakeup,
 };
+use crate::switches::Switches;
 use crate::units::Weight;
 use crate::{KernelRev, features};
 use alloc::vec::Vec;
@@ -21,19 +22,25 @@ pub fn is_cfs(rev: KernelRev) -> bool {
     !rev.has(features::EEVDF)
 }
 
-/// The lengths of time that either form depends on.
+/// The lengths of time that either form depends on, and the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
     /// Tunables of EEVDF, from 6.6.
     pub eevdf: eevdf::Tunables,
     /// Tunables of CFS, before 6.6.
     pub cfs: cfs::Tunables,
+    /// The scheduler's switches.
+    pub switches: Switches,
 }
 
 impl Tunables {
     /// The defaults of `rev` on a machine with `cpus` CPUs and `hz` ticks a second.
     pub fn of(rev: KernelRev, cpus: u32, hz: u32) -> Tunables {
-        Tunables { eevdf: eevdf::Tunables::of(rev, cpus, hz), cfs: cfs::Tunables::of(cpus) }
+        Tunables {
+            eevdf: eevdf::Tunables::of(rev, cpus, hz),
+            cfs: cfs::Tunables::of(cpus),
+            switches: Switches::of(rev),
+        }
     }
 
     /// The least running time, in ns, of a task that did not ask for a slice itself: the minimum
@@ -75,12 +82,14 @@ macro_rules! either {
 }
 
 impl CfsRq {
-    /// An empty runqueue with the switches that are this kernel's default.
+    /// An empty runqueue.
     pub fn new(rev: KernelRev, tunables: Tunables) -> CfsRq {
         if is_cfs(rev) {
-            return CfsRq::Cfs(cfs::CfsRq::new(rev, cfs::Features::of(rev), tunables.cfs));
+            let features = cfs::Features::switched(rev, tunables.switches);
+            return CfsRq::Cfs(cfs::CfsRq::new(rev, features, tunables.cfs));
         }
-        CfsRq::Eevdf(eevdf::CfsRq::new(rev, eevdf::Features::of(rev), tunables.eevdf))
+        let features = eevdf::Features::switched(rev, tunables.switches);
+        CfsRq::Eevdf(eevdf::CfsRq::new(rev, features, tunables.eevdf))
     }
 
     /// Turns `DELAY_DEQUEUE` off, so that no task stays queued asleep.

@@ -7,6 +7,7 @@
 //! `docs/releases.md` is made of these rows.
 
 use crate::KernelRev;
+use core::fmt;
 
 /// Releases that have a behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,18 @@ impl KernelRev {
             i += 1;
         }
         has
+    }
+}
+
+/// Says which releases those are: `from 6.12 on`, `up to 6.5`, `from 5.13 to 6.5`.
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.first >= KernelRev::OLDEST, self.last) {
+            (true, None) => write!(f, "from {} on", self.first),
+            (true, Some(last)) => write!(f, "from {} to {last}", self.first),
+            (false, None) => f.write_str("of every release"),
+            (false, Some(last)) => write!(f, "up to {last}"),
+        }
     }
 }
 
@@ -74,15 +87,15 @@ pub struct Section {
     pub rows: &'static [Row],
 }
 
-const fn since(major: u16, minor: u16) -> Feature {
+pub(crate) const fn since(major: u16, minor: u16) -> Feature {
     Feature { first: KernelRev::new(major, minor), last: None, stable: &[] }
 }
 
 /// Older than every release that a policy may name.
-const ALWAYS: Feature = since(0, 0);
+pub(crate) const ALWAYS: Feature = since(0, 0);
 
 impl Feature {
-    const fn until(self, major: u16, minor: u16) -> Feature {
+    pub(crate) const fn until(self, major: u16, minor: u16) -> Feature {
         Feature { last: Some(KernelRev::new(major, minor)), ..self }
     }
     const fn stable(self, stable: &'static [KernelRev]) -> Feature {

@@ -46,6 +46,7 @@ pub mod sched_qos;
 pub mod schedfreq;
 pub mod schedutil;
 pub mod supply;
+pub mod switches;
 pub mod thermal;
 pub mod uclamp;
 pub mod units;

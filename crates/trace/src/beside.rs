@@ -26,7 +26,8 @@ pub fn beside<T>(
     let (back, empty) = channel();
     std::thread::scope(|scope| {
         scope.spawn(move || take(&taken, &back, sink));
-        let mut batches = Batches { listens, events: Box::default(), parts, empty };
+        let events = Box::new(Memory::with_room(BATCH));
+        let mut batches = Batches { listens, events, parts, empty };
         make(&mut batches)
     })
 }
@@ -57,7 +58,7 @@ struct Batches {
 
 impl Batches {
     fn hand_over(&mut self) {
-        let next = self.empty.try_recv().unwrap_or_default();
+        let next = self.empty.try_recv().unwrap_or_else(|_| Box::new(Memory::with_room(BATCH)));
         let events = std::mem::replace(&mut self.events, next);
         self.send(Part::Events(events));
     }

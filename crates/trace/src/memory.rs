@@ -17,6 +17,10 @@ impl Memory {
     pub fn new() -> Memory {
         Memory::default()
     }
+    /// Returns a trace in which nothing is recorded yet, with room for so many events.
+    pub(crate) fn with_room(events: usize) -> Memory {
+        Memory { events: Vec::with_capacity(events), ..Memory::default() }
+    }
     /// Returns the head, once there is one.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()

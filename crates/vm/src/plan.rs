@@ -23,8 +23,7 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
 use risetime_model::settings::keys::{
-    FIRST_CPU, GOVERNOR, NI_RANDOM, SCALING_MAX_FREQ, SCALING_MIN_FREQ, TIMER_SLACK_NS, UTIL_EST,
-    governor,
+    FIRST_CPU, GOVERNOR, NI_RANDOM, SCALING_MAX_FREQ, SCALING_MIN_FREQ, TIMER_SLACK_NS, governor,
 };
 use risetime_model::settings::{
     Catalogue, Default, Home, Int, Key, Neutral, Param, Value, own_name,
@@ -126,7 +125,11 @@ pub(crate) fn plan(
     if e.policy.kernel.has(features::NI_RANDOM) {
         job.set.push(feature("NI_RANDOM", e.settings.get(&NI_RANDOM).unwrap_or(0)));
     }
-    job.set.extend(e.settings.get(&UTIL_EST).map(|on| feature("UTIL_EST", on)));
+    for (_, p) in catalogue.params().filter(|(_, p)| p.name != NI_RANDOM.name()) {
+        if let (Home::Feature(name), Some(Value::Int(on))) = (p.home, e.policy.said(p)) {
+            job.set.push(feature(name, *on));
+        }
+    }
     for d in &e.platform.domains {
         let (set, read) = limits(e, d);
         job.set.extend(set);

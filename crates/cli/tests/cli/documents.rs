@@ -4,6 +4,7 @@ use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, 
 use risetime_analysis::named::{ALL, FIGURES, Owner};
 use risetime_kernel::KernelRev;
 use risetime_kernel::features::{Known, Row, TABLE};
+use risetime_kernel::switches;
 use risetime_model::settings::{Catalogue, Default, Param};
 use risetime_trace::{Event, Hears, Kind, Why};
 use serde_json::Value;
@@ -386,6 +387,15 @@ fn the_page_of_the_events_is_the_table() {
     page::holds("events.md", GENERATED, "", &wanted);
 }
 
+fn known_by(known: Known) -> &'static str {
+    match known {
+        Known::C => "C",
+        Known::Asked => "asked",
+        Known::Read => "read",
+        Known::Memory => "memory",
+    }
+}
+
 #[test]
 fn the_page_of_the_releases_is_the_table() {
     let mut wanted = String::new();
@@ -399,12 +409,7 @@ fn the_page_of_the_releases_is_the_table() {
             let said = |rev: Option<KernelRev>| rev.map_or(String::new(), |rev| rev.to_string());
             let older = feature.stable.iter().filter(|rev| **rev < feature.first);
             let stable: Vec<String> = older.map(|rev| rev.to_string()).collect();
-            let known = match known {
-                Known::C => "C",
-                Known::Asked => "asked",
-                Known::Read => "read",
-                Known::Memory => "memory",
-            };
+            let known = known_by(*known);
             wanted += &format!(
                 "| `{name}` | {} | {} | {} | {known} | {differs} |\n",
                 said(since),
@@ -412,6 +417,13 @@ fn the_page_of_the_releases_is_the_table() {
                 stable.join(", ")
             );
         }
+    }
+    wanted += "\n## Switches\n\nEach is a setting of the same name in small letters (`--set ttwu_queue=0`), refused under a kernel that lacks it.\n\n| switch | kernels | on | known by | while it is on |\n|---|---|---|---|---|\n";
+    for row in switches::TABLE {
+        let on = if row.on { "yes" } else { "no" };
+        let known = known_by(row.known);
+        wanted +=
+            &format!("| `{}` | {} | {on} | {known} | {} |\n", row.name, row.there, row.effect);
     }
     page::holds("releases.md", GENERATED, "", &wanted);
 }

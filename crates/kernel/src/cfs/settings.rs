@@ -1,5 +1,6 @@
 //! Settings of a CFS runqueue, told once: its switches and its tunables.
 
+use crate::switches::{Switch, Switches};
 use crate::{KernelRev, features};
 
 /// The scheduler's switches (kernel/sched/features.h), named as there, and what else differs.
@@ -30,14 +31,20 @@ pub struct Features {
 impl Features {
     /// The defaults of `rev`.
     pub fn of(rev: KernelRev) -> Features {
+        Features::switched(rev, Switches::of(rev))
+    }
+
+    /// The switches of `rev` as they are set.
+    pub fn switched(rev: KernelRev, switches: Switches) -> Features {
+        let on = |switch| switches.on(switch);
         Features {
-            gentle_fair_sleepers: true,
-            start_debit: true,
-            next_buddy: false,
-            last_buddy: true,
-            wakeup_preemption: true,
-            alt_period: rev.has(features::ALT_PERIOD),
-            base_slice: rev.has(features::BASE_SLICE),
+            gentle_fair_sleepers: on(Switch::GentleFairSleepers),
+            start_debit: on(Switch::StartDebit),
+            next_buddy: on(Switch::NextBuddy),
+            last_buddy: on(Switch::LastBuddy),
+            wakeup_preemption: on(Switch::WakeupPreemption),
+            alt_period: on(Switch::AltPeriod),
+            base_slice: on(Switch::BaseSlice),
             idle_entities: rev.has(features::SCHED_IDLE_ENTITIES),
             pick_clears: !rev.has(features::CLEAR_BUDDIES_ON_CHANGE),
         }

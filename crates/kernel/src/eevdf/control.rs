@@ -25,6 +25,13 @@ impl CfsRq {
         let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else {
             return false;
         };
+        if self.features.next_buddy
+            && !self.rev.has(features::WAKEUP_PREEMPT_FAIR)
+            && curr.id != id
+            && !wakeup.fork
+        {
+            self.set_next_buddy(id);
+        }
         let decided_when_due = self.rev.has(features::PREEMPT_WHEN_DUE);
         let resched_decides = !decided_when_due || !self.features.preempt_short;
         let due = wakeup.due && resched_decides;
@@ -78,8 +85,11 @@ impl CfsRq {
     fn preempted_by_pre_7_3(&mut self, woken: &Entity, fork: bool) -> bool {
         let short = self.features.preempt_short
             && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
-        if !short && (fork || woken.sched_delayed) {
-            return false;
+        if !short {
+            if fork || woken.sched_delayed {
+                return false;
+            }
+            self.set_preempt_buddy(woken);
         }
         while let Some(next) = self.pick_eevdf(!short) {
             // As in the kernel: who is met delayed has left, even if it is the running one.
@@ -105,19 +115,32 @@ impl CfsRq {
     fn preempted_by_or_protected(&mut self, woken: &Entity, may: bool, fork: bool) -> bool {
         let short = self.features.preempt_short
             && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
-        let preempts =
-            may && !woken.sched_delayed && (short || !fork) && self.is_next(woken, short);
+        let competes = may && !woken.sched_delayed && (short || !fork);
+        if competes && !short {
+            self.set_preempt_buddy(woken);
+        }
+        let preempts = competes && self.is_next(woken, short);
         if preempts {
             self.cancel_protection();
             let sooner =
                 self.next.and_then(|id| self.get(id)).is_some_and(|n| n.slice < woken.slice);
             if short && !sooner {
-                self.next = Some(woken.id);
+                self.set_next_buddy(woken.id);
             }
         } else if self.features.run_to_parity {
             self.shorten_protection();
         }
         preempts
+    }
+
+    /// `NEXT_BUDDY`, from 7.2 on: `woken` comes next, unless another one that does has an earlier deadline
+    /// (`set_preempt_buddy`).
+    fn set_preempt_buddy(&mut self, woken: &Entity) {
+        let next = self.next.and_then(|id| self.get(id));
+        let sooner = next.is_some_and(|next| before(next.deadline, woken.deadline));
+        if self.features.next_buddy && !sooner {
+            self.set_next_buddy(woken.id);
+        }
     }
 
     /// Whether `woken` is picked now, or may be first for its short slice.

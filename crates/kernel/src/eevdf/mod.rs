@@ -18,8 +18,7 @@
 //! A group one of whose tasks falls asleep while others are queued is the next to be picked, as long as
 //! it is eligible (`PICK_BUDDY`, 6.12 – 7.2): the caller says so, level by level.
 //!
-//! Left out: bandwidth, buddies of wakeups (`NEXT_BUDDY` is off by default and nothing here
-//! yields to another task), the wakeup-sync hint that only acts on buddies, HRTICK, NUMA and
+//! Left out: bandwidth, the wakeup-sync hint that only acts on buddies, HRTICK, NUMA and
 //! cache affinity. Load averages are kept by the caller.
 //! Checked against the C of 6.12 and 7.2; the forms of 6.6 – 6.11 and of 7.3 are not (the latter
 //! against a running kernel: `risetime verify`).
@@ -259,11 +258,15 @@ impl CfsRq {
     }
 
     /// Makes the queued `id`, unless it is idle, the one to run next, as far as it is eligible.
-    /// Source: fair.c:`set_next_buddy`; nobody looks before 6.12 (`PICK_BUDDY`).
+    /// Source: fair.c:`set_next_buddy`; before 6.12, when there was no `PICK_BUDDY`, nobody looks unless `NEXT_BUDDY` is on.
     pub fn set_next_buddy(&mut self, id: impl Into<EntityId>) {
         let id = id.into();
         let wanted = |entity: &Entity| entity.policy != FairPolicy::Idle && !entity.sched_delayed;
-        if self.features.pick_buddy && self.get(id).is_some_and(wanted) {
+        let looked_at = match self.rev.has(features::PICK_BUDDY) {
+            true => self.features.pick_buddy,
+            false => self.features.next_buddy,
+        };
+        if looked_at && self.get(id).is_some_and(wanted) {
             self.next = Some(id);
         }
     }

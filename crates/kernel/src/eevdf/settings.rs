@@ -1,6 +1,7 @@
 //! Settings of a runqueue, told once: the kernel's switches and its tunables.
 
 use crate::latency_nice::latency_slice;
+use crate::switches::{Switch, Switches};
 use crate::{KernelRev, features};
 
 /// The scheduler's switches (kernel/sched/features.h), named as there.
@@ -23,6 +24,8 @@ pub struct Features {
     /// Virtual time by the weights' 32-bit inverses instead of by division: every kernel
     /// before 7.2, and 7.2 built for 32 bits (a build option, not a switch of features.h).
     pub inverse_weights: bool,
+    /// `NEXT_BUDDY`: a woken entity is preferred at the next pick.
+    pub next_buddy: bool,
     /// `PICK_BUDDY`: whoever is said to come next does, if eligible.
     pub pick_buddy: bool,
     /// `WAKEUP_PREEMPTION`: waking may preempt the running entity at all.
@@ -31,21 +34,28 @@ pub struct Features {
 
 impl Features {
     /// The defaults of `rev`.
+    pub fn of(rev: KernelRev) -> Features {
+        Features::switched(rev, Switches::of(rev))
+    }
+
+    /// The switches of `rev` as they are set.
     ///
     /// Until 6.11 a new task was placed twice, the second time without `ENQUEUE_INITIAL`, so
     /// that `PLACE_DEADLINE_INITIAL`, though on, had no effect: it is off here.
-    pub fn of(rev: KernelRev) -> Features {
+    pub fn switched(rev: KernelRev, switches: Switches) -> Features {
+        let on = |switch| switches.on(switch);
         Features {
-            place_lag: true,
-            place_deadline_initial: rev.has(features::PLACE_DEADLINE_INITIAL),
-            place_rel_deadline: rev.has(features::PLACE_REL_DEADLINE),
-            run_to_parity: true,
-            preempt_short: rev.has(features::PREEMPT_SHORT),
-            delay_dequeue: rev.has(features::DELAY_DEQUEUE),
-            delay_zero: rev.has(features::DELAY_ZERO),
-            pick_buddy: rev.has(features::PICK_BUDDY),
+            place_lag: on(Switch::PlaceLag),
+            place_deadline_initial: on(Switch::PlaceDeadlineInitial),
+            place_rel_deadline: on(Switch::PlaceRelDeadline),
+            run_to_parity: on(Switch::RunToParity),
+            preempt_short: on(Switch::PreemptShort),
+            delay_dequeue: on(Switch::DelayDequeue),
+            delay_zero: on(Switch::DelayZero),
+            next_buddy: on(Switch::NextBuddy),
+            pick_buddy: on(Switch::PickBuddy),
             inverse_weights: !rev.has(features::CALC_DELTA_FAIR),
-            wakeup_preemption: true,
+            wakeup_preemption: on(Switch::WakeupPreemption),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::eevdf::{BuddyOf, Entity, EntityId, LoadWeight};
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::{CpuId, GroupId, TaskId};
 use risetime_kernel::weight::NICE_0_LOAD;
 
@@ -56,12 +57,9 @@ impl Machine {
     /// `dst` has other work (`CACHE_HOT_BUDDY` in `task_hot`).
     pub(crate) fn cache_hot_buddy(&self, src: CpuId, task: TaskId, dst: CpuId) -> bool {
         let buddy = |of: BuddyOf| of.next || of.last;
-        is_cfs(self.rev)
-            && self.cpu(dst).nr_running() > 0
-            && self
-                .queue(src, self.task(task).group)
-                .as_cfs()
-                .is_some_and(|q| buddy(q.buddy_of(task)))
+        self.cpu(dst).nr_running() > 0
+            && self.slots.switches.on(Switch::CacheHotBuddy)
+            && buddy(self.queue(src, self.task(task).group).buddy_of(task))
     }
 }
 

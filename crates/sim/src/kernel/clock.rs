@@ -6,6 +6,7 @@ use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::{Capacity, Instant, SCHED_CAPACITY_SCALE, Span};
 use risetime_model::Experiment;
 use risetime_model::settings::{Default, Home, Name, Neutral, Param, Range};
@@ -69,6 +70,9 @@ impl Rq<'_, '_> {
     /// `update_irq_load_avg` with interrupt time that the task clock has just been told of.
     pub(crate) fn update_irq(&mut self, running: Span) -> bool {
         let cpu = self.cpu;
+        if !self.m().slots.switches.on(Switch::NontaskCapacity) {
+            return false;
+        }
         let Parts { c, domain, decay, .. } = self.parts();
         let scale = domain.freq_scale;
         let (clock, capacity) = (c.clock.clock, c.capacity);

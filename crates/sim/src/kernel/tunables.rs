@@ -1,6 +1,7 @@
 //! Tunables of the fair class in either form: EEVDF's (from 6.6 on), CFS's (up to 6.5).
 
 use crate::mech::series::LATENCY_NICE;
+use crate::mech::switches;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
 use risetime_model::settings::{Default, Home, Int, Param, Range, Settings, Value};
 use risetime_model::{Experiment, InputError, Platform, Policy};
@@ -94,6 +95,7 @@ pub(crate) fn of_experiment(e: &Experiment) -> Tunables {
     ns(&SCHED_LATENCY_NS, &mut tunables.cfs.latency_ns);
     ns(&SCHED_MIN_GRANULARITY_NS, &mut tunables.cfs.min_granularity_ns);
     ns(&SCHED_WAKEUP_GRANULARITY_NS, &mut tunables.cfs.wakeup_granularity_ns);
+    tunables.switches = switches::of_settings(e.policy.kernel, &e.settings);
     tunables.cfs.latency_nice = e.settings.get(&LATENCY_NICE) == Some(1);
     tunables
 }

@@ -9,6 +9,7 @@ use crate::state::machine::State;
 use crate::state::wake_list::Wakee;
 use crate::time::queue::Ev;
 use risetime_kernel::features;
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_trace::Why;
 
@@ -58,10 +59,10 @@ impl Rq<'_, '_> {
         self.push(at, Ev::TtwuPending { cpu });
     }
 
-    /// `ttwu_queue_cond`: whether `by` leaves it to this CPU to queue whom it wakes.
+    /// `TTWU_QUEUE` and `ttwu_queue_cond`: whether `by` leaves it to this CPU to queue whom it wakes.
     pub(crate) fn ttwu_queue_cond(&self, by: CpuId) -> bool {
         let (cpu, m) = (self.cpu, self.m());
-        if !m.root.online.contains(cpu) {
+        if !m.root.online.contains(cpu) || !m.slots.switches.on(Switch::TtwuQueue) {
             return false;
         }
         let idle = m.rev.has(features::TTWU_QUEUE_IDLE) && m.cpu(cpu).nr_running() == 0;

@@ -25,6 +25,7 @@ pub(crate) mod preempt;
 pub(crate) mod pressure;
 pub(crate) mod rt_groups;
 pub(crate) mod series;
+pub(crate) mod switches;
 pub(crate) mod sysctls;
 pub(crate) mod thermal;
 
@@ -35,6 +36,7 @@ macro_rules! mechanisms {
             perf_domain,
             preempt,
             hrtimers,
+            switches,
             sysctls,
             cache,
             demotion,

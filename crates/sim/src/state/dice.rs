@@ -17,7 +17,6 @@
 
 use crate::state::draw::{GAMMA, mix};
 use risetime_kernel::units::Instant;
-use risetime_kernel::{KernelRev, features};
 
 /// Results of a domain's looks.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +34,12 @@ impl Default for NewidleStats {
 }
 
 impl NewidleStats {
-    /// `update_newidle_stats`.
-    pub(crate) fn update(&mut self, success: u32, now: Instant, rev: KernelRev) {
+    /// `update_newidle_stats`; `ni_rate`: the switch of that name.
+    pub(crate) fn update(&mut self, success: u32, now: Instant, ni_rate: bool) {
         self.call += 1;
         self.success += success;
         if self.call >= 1024 {
-            // NI_RATE
-            let rate = rev.has(features::NI_RATE);
-            let passed = if rate { now.since(self.stamp).0 >> 22 } else { 0 };
+            let passed = if ni_rate { now.since(self.stamp).0 >> 22 } else { 0 };
             self.stamp = now;
             self.ratio = (passed + u64::from(self.success)).min(1024) as u32;
             self.call /= 2;
@@ -77,21 +74,21 @@ mod tests {
         let (mut vain, mut good) = (NewidleStats::default(), NewidleStats::default());
         // So often that NI_RATE adds nothing.
         for i in 0..20_000 {
-            vain.update(0, Instant(i), KernelRev::V7_2);
-            good.update(1, Instant(i), KernelRev::V7_2);
+            vain.update(0, Instant(i), true);
+            good.update(1, Instant(i), true);
         }
         assert_eq!(vain.ratio, 0);
         assert!(good.ratio > 1000, "{good:?}");
         // 512 looks in 2 s: half of what is thrown.
-        let rare = |rev| {
+        let rare = |ni_rate| {
             let mut rare = NewidleStats::default();
             for i in 0..20_000 {
-                rare.update(0, Instant(i * (2 << 30) / 512), rev);
+                rare.update(0, Instant(i * (2 << 30) / 512), ni_rate);
             }
             rare.ratio
         };
-        assert_eq!(rare(KernelRev::V7_2), 512);
-        assert_eq!(rare(KernelRev::V6_12), 0, "no NI_RATE");
+        assert_eq!(rare(true), 512);
+        assert_eq!(rare(false), 0, "no NI_RATE");
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod shipped;
 mod short_ways;
 pub(crate) mod spread;
 mod stop;
+mod switches;
 mod sysctls;
 mod thermal;
 mod together;

@@ -30,6 +30,7 @@ use crate::state::short_ways::ShortWay;
 use crate::state::topology::sd;
 use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 use risetime_trace::Why;
@@ -158,6 +159,10 @@ impl Kernel<'_> {
                 Migrate::Misfit if self.m.task_fits(task, src) == Fit::Fits => continue,
                 Migrate::Misfit => *left as u64,
             };
+            let light = kind == Migrate::Load && share < 16 && failed == 0;
+            if light && self.m.slots.switches.on(Switch::LbMin) {
+                continue;
+            }
             if matches!(kind, Migrate::Load | Migrate::Util) && (share >> failed) as i64 > *left {
                 continue;
             }

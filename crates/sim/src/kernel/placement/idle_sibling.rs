@@ -24,6 +24,7 @@ use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SdShared, sd};
 use risetime_kernel::features;
 use risetime_kernel::fits::Fit;
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
@@ -149,6 +150,7 @@ impl Rq<'_, '_> {
 
 /// The number of CPUs that a search of `domain` looks at; `None`: it is left out.
 fn scan_limit(m: &Machine, shared: Option<usize>) -> Option<u32> {
+    let shared = shared.filter(|_| m.slots.switches.on(Switch::SisUtil));
     match shared.map(|i| m.root.shared[i].nr_idle_scan) {
         Some(0) => None,
         Some(n) => Some(n),

@@ -19,6 +19,7 @@ use super::Waker;
 use crate::kernel::rq::Rq;
 use crate::state::machine::Machine;
 use crate::state::topology::Shape;
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::{CpuId, TaskId};
 
 impl Rq<'_, '_> {
@@ -55,8 +56,10 @@ pub(super) fn wake_wide(m: &Machine, task: TaskId, waker: Waker) -> bool {
 /// `wake_affine`: the waker's CPU or the previous one.
 pub(super) fn wake_affine(m: &Machine, domain: &Shape, task: TaskId, waker: Waker) -> CpuId {
     let prev = m.task(task).cpu;
-    let target = wake_affine_idle(m, prev, waker)
-        .or_else(|| wake_affine_weight(m, domain, task, prev, waker));
+    let on = |switch| m.slots.switches.on(switch);
+    let idle = on(Switch::WaIdle).then(|| wake_affine_idle(m, prev, waker)).flatten();
+    let weight = || wake_affine_weight(m, domain, task, prev, waker);
+    let target = idle.or_else(|| on(Switch::WaWeight).then(weight).flatten());
     if target == Some(waker.cpu) { waker.cpu } else { prev }
 }
 
@@ -93,7 +96,8 @@ fn wake_affine_weight(
         here -= waking;
     }
     here = (here + of(task)) * 100 * capacity(prev);
-    let bias = 100 + (i128::from(domain.imbalance_pct) - 100) / 2;
+    let more = (i128::from(domain.imbalance_pct) - 100) / 2;
+    let bias = if m.slots.switches.on(Switch::WaBias) { 100 + more } else { 100 };
     let mut there = (load(prev) - of(task)) * bias * capacity(this);
     // Equal is good enough for a waker about to sleep.
     there += i128::from(waker.sync);

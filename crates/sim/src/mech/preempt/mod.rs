@@ -32,6 +32,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
+use risetime_kernel::switches::Switch;
 use risetime_kernel::units::CpuId;
 use risetime_kernel::{KernelRev, features};
 use risetime_model::Experiment;
@@ -154,7 +155,8 @@ impl Rq<'_, '_> {
 /// preemption model.
 #[inline]
 pub(crate) fn wakes_from(m: &Machine, by: CpuId, to: CpuId) -> Option<CpuId> {
-    let by = if m.cpus_share_cache(by, to) { by } else { to };
+    let alone = m.cpus_share_cache(by, to) || !m.slots.switches.on(Switch::TtwuQueue);
+    let by = if alone { by } else { to };
     Some(by).filter(|_| m.slots.preempt.lazy)
 }
 
