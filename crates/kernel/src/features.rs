@@ -536,8 +536,6 @@ features! {
     "Known only by figures that the simulator misses" {
         RT_NAPS_LOCK_IN: since(7, 2), Asked,
             "Naps of real-time tasks that share a CPU lock into the tick.";
-        SCHED_IDLE_TAIL: since(7, 2), Asked,
-            "Responses beside SCHED_IDLE tasks have another tail, and it is not known why.";
     }
     "What a running kernel tells" {
         IDLE_TYPE_NOT_IDLE_FIRST: since(6, 10), C,

@@ -191,7 +191,7 @@ impl Kernel<'_> {
         }
         self.rq(cpu).wakes(task, true);
         if self.m.is_fork(task) {
-            self.rq(cpu).pay_for_resched(task, Waker { cpu: parent, sync: false });
+            self.rq(cpu).pay_for_resched(task, Waker { cpu: parent, sync: false, irq: false });
         }
         self.m.slots.preempt.waking_on = None;
     }
@@ -257,7 +257,7 @@ impl Kernel<'_> {
         if state == State::Sleeping && self.m.cpu(cpu).curr == Some(task) {
             self.q.push(self.m.now, Ev::Woken { task, by });
         } else {
-            self.wake_up(task, Waker { cpu: by, sync: false });
+            self.wake_up(task, Waker { cpu: by, sync: false, irq: false });
         }
     }
 

@@ -157,15 +157,29 @@ impl Rq<'_, '_> {
             }
         }
     }
-    /// The CPU will look for who is to run when it is done with the wakeup of `task`: a busy one that is itself where that
-    /// happens, in a system call or an interrupt, at its end; another one, or an idle one, when it comes to it.
+    /// Puts off this CPU's look for who is to run, until it is done with the wakeup of `task`: of a busy one in whose system
+    /// call that happens, not at all; of another one, or an idle one, to when it comes to it.
+    ///
+    /// A busy one in whose interrupt that happens looks at the interrupt's end. Under lazy preemption whoever runs is charged
+    /// up to there; else not: `wakeup_preempt` sees `TIF_NEED_RESCHED`, and has the next look at the clock left out
+    /// (`rq_clock_skip_update`).
     pub(crate) fn pay_for_resched(&mut self, task: TaskId, waker: Waker) {
         let own = waker.cpu == self.cpu;
-        let kind = if own { Kind::Resched } else { Kind::Remote };
-        if (own && self.m().cpu(self.cpu).curr.is_some()) || self.m().costs.is_free(kind) {
+        let busy = own && self.m().cpu(self.cpu).curr.is_some();
+        let kind = match (own, busy) {
+            (true, true) => Kind::Preempt,
+            (true, false) => Kind::Resched,
+            (false, _) => Kind::Remote,
+        };
+        let lazily = self.m().slots.preempt.flagged.contains(self.cpu);
+        let goes_on = busy && !(waker.irq && lazily);
+        if goes_on || self.m().costs.is_free(kind) {
             return;
         }
         let takes = self.takes(kind, task);
+        if busy {
+            self.steal(takes);
+        }
         self.holds_resched(takes);
     }
     /// Keeps the CPU from looking for a task to run for `span` from when it has left its idle

@@ -48,6 +48,9 @@ pub(crate) enum Kind {
     /// Time from a task's wakeup to its CPU's look, where another CPU woke it
     /// (`ttwu_queue_wakelist`, `smp_send_reschedule`).
     Remote,
+    /// Time from a task's wakeup by an interrupt of a busy CPU to that CPU's look for the next task,
+    /// where it is to preempt lazily; to whom runs it counts as running, but brings nothing.
+    Preempt,
 }
 
 impl Kind {
@@ -62,10 +65,11 @@ impl Kind {
         Kind::Call,
         Kind::Again,
         Kind::Remote,
+        Kind::Preempt,
     ];
 }
 
-pub(crate) const KINDS: usize = 9;
+pub(crate) const KINDS: usize = 10;
 
 /// The middles, in ns, of eight parts of equal size of a distribution: each is as likely as another.
 pub(crate) type Eighths = [u32; 8];

@@ -37,12 +37,14 @@ pub struct Waker {
     pub cpu: CpuId,
     /// The waking task is about to sleep (`WF_SYNC`).
     pub sync: bool,
+    /// True if an interrupt wakes, a timer's, and not the task that runs there.
+    pub irq: bool,
 }
 
 impl Waker {
     /// A timer that expires on `cpu`.
     pub fn timer(cpu: CpuId) -> Waker {
-        Waker { cpu, sync: false }
+        Waker { cpu, sync: false, irq: true }
     }
 }
 

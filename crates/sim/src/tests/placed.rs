@@ -38,7 +38,7 @@ fn wake(m: &mut Machine, cpu: u32, sync: bool) -> Placed {
     let placed = fair.wake(
         &placement::PlacementView { machine: m },
         TaskId(0),
-        Waker { cpu: CpuId(cpu), sync },
+        Waker { cpu: CpuId(cpu), sync, irq: false },
         &mut effects,
     );
     if let Some(cpu) = effects.recent_used_cpu {

@@ -1,7 +1,8 @@
 //! CPUs that only SCHED_IDLE tasks use: who counts them as idle, and how often they look for more.
 
-use super::Bytes;
 use super::spread::platform;
+use super::{Bytes, experiment};
+use crate::Simulator;
 use crate::kernel::placement::fork::idlest_of_group;
 use crate::kernel::placement::idle_sibling::sched_idle_rq;
 use crate::kernel::placement::{self, Waker};
@@ -11,8 +12,10 @@ use crate::state::effects::Effects;
 use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::settings::Value;
 use risetime_model::workload::Policy;
 use risetime_model::{Platform, Workload};
+use risetime_trace::{Backend, Event, Memory, SwitchOut};
 
 const SPIN: &str = r#""loop": -1, "run": 1000000"#;
 const IDLE: &str = r#""policy": "SCHED_IDLE""#;
@@ -158,4 +161,33 @@ fn a_cpu_left_to_idle_tasks_looks_at_once() {
     assert!(before > 1 && after == 0, "{before} jiffies before, {after} after");
     let (before, after) = jiffies_to_look("");
     assert!(before > 1 && after == before, "{before} jiffies before, {after} after");
+}
+
+/// With lazy preemption a SCHED_IDLE task is charged for the time from a wakeup to the switch away from it, 341 times as
+/// fast as one of nice 0, and has its next turn so much later; else the look at the clock in between is left out.
+#[test]
+fn lazy_preemption_charges_an_idle_task_for_the_way_to_the_switch() {
+    let turns = |preempt: &str, ns: i64| {
+        let tasks = r#"{"tasks": {
+            "t": {"instance": 8, "loop": -1, "run": 5333, "timer": {"ref": "unique", "period": 7777}},
+            "hog": {"instance": 5, "policy": "SCHED_IDLE", "loop": -1, "run": 3000}},
+            "global": {"calibration": "CPU0"}}"#;
+        let workload = Workload::parse(tasks, "t").expect("tasks");
+        let set = [("preempt", Value::Name(preempt.into())), ("preempt_delay_ns", Value::Int(ns))];
+        let platform = Platform::load("hikey620").expect("built in");
+        let e = experiment(platform, workload, "linux-7.3", &set, Span::from_ms(800));
+        let mut trace = Memory::new();
+        Simulator.run(&e, &mut trace).expect("runs");
+        let taken = |(_, event): &&(Instant, Event)| match event {
+            Event::Switch {
+                prev: Some((prev, SwitchOut::Preempted)), next: Some(next), ..
+            } => prev.0 < 8 && (8..13).contains(&next.0),
+            _ => false,
+        };
+        trace.events().iter().filter(taken).count()
+    };
+    // 16 µs are 5.5 ms of its virtual time: more than the other's 5.3.
+    let [never, lazy, full] = [turns("lazy", 0), turns("lazy", 16_000), turns("full", 16_000)];
+    assert!(lazy * 5 < never, "{never} turns of SCHED_IDLE tasks, {lazy} if they are charged");
+    assert!(full * 5 > never * 4, "{never} and {full}");
 }

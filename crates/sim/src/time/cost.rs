@@ -125,6 +125,15 @@ pub(crate) const REMOTE_RESCHED_DELAY_NS: Int = Int::new(Param {
     home: Home::Simulator(Neutral::Int(0)),
 });
 
+pub(crate) const PREEMPT_DELAY_NS: Int = Int::new(Param {
+    name: "preempt_delay_ns",
+    doc: "under preempt=lazy, time from a task's wakeup by a timer of its own, busy CPU until that looks for the next task: the task that runs is charged with it (one of SCHED_IDLE with 341 times as much virtual time), and gets nothing done",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Preempt)),
+    home: Home::Simulator(Neutral::Int(0)),
+});
+
 pub(crate) const IRQ_EXIT_NS: Int = Int::new(Param {
     name: "irq_exit_ns",
     doc: "time from a tick to its CPU's look for the next task, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
@@ -173,6 +182,7 @@ pub(crate) const GROUP: Group = Group::of(&[
     TICK_COST_NS.0,
     RESCHED_DELAY_NS.0,
     REMOTE_RESCHED_DELAY_NS.0,
+    PREEMPT_DELAY_NS.0,
     IRQ_EXIT_NS.0,
     CALL_COST_NS.0,
     AGAIN_COST_NS.0,
@@ -192,6 +202,7 @@ pub(crate) const fn of_kind(kind: Kind) -> Int {
         Kind::Tick => TICK_COST_NS,
         Kind::Resched => RESCHED_DELAY_NS,
         Kind::Remote => REMOTE_RESCHED_DELAY_NS,
+        Kind::Preempt => PREEMPT_DELAY_NS,
         Kind::Irq => IRQ_EXIT_NS,
         Kind::Call => CALL_COST_NS,
         Kind::Again => AGAIN_COST_NS,
