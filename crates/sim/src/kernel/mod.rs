@@ -134,11 +134,15 @@ impl Rq<'_, '_> {
     pub(crate) fn is_in_irq_work(&mut self) -> bool {
         let cpu = self.cpu;
         let (c, now) = (self.m().cpu(cpu), self.m().now);
-        let until = c.irq_work_until;
-        if until <= now || c.curr.is_some_and(|t| self.m().task(t).state != State::Runnable) {
+        let (until, at_once) = (c.irq_work_until, c.irq_work_at == Some(now));
+        if until < now
+            || (until == now && !at_once)
+            || c.curr.is_some_and(|t| self.m().task(t).state != State::Runnable)
+        {
             return false;
         }
-        self.c().resched_held = true;
+        let c = self.c();
+        (c.resched_held, c.irq_work_at) = (true, None);
         self.push(until, Ev::Resched { cpu });
         true
     }

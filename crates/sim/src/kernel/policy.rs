@@ -90,9 +90,11 @@ impl<'a> Policy<'_, 'a> {
 
     // ------------------------------------------------------------------ upcalls
 
-    /// The CPU whose wakeup or tick wants a change runs an irq work, and reschedules behind it.
+    /// The CPU whose wakeup or tick wants a change runs an irq work, and reschedules behind it, also where that takes no time.
     pub(crate) fn irq_work_on(&mut self, cpu: CpuId, until: Instant) {
-        self.k.rq(cpu).ends_later(until);
+        let mut rq = self.k.rq(cpu);
+        rq.ends_later(until);
+        rq.c().irq_work_at = Some(until);
     }
     /// Whether there is nothing to do for a request that nobody hears, but count it.
     #[inline]

@@ -370,6 +370,7 @@ fn cpu(
         idle_stamp: Instant(0),
         waking: false,
         irq_work_until: Instant(0),
+        irq_work_at: None,
         wake_list: Vec::new(),
         resched_held: false,
         idle_calls: 0,

@@ -228,6 +228,8 @@ pub(crate) struct Cpu {
     /// Time until which the CPU handles the interrupt in which the governor wanted another
     /// frequency, and the irq work that wakes the kthread: only then does it reschedule.
     pub(crate) irq_work_until: Instant,
+    /// Time at which an irq work that takes no time is yet to wake its kthread.
+    pub(crate) irq_work_at: Option<Instant>,
     /// `tick_nohz_get_idle_calls_cpu`.
     pub(crate) idle_calls: u64,
     /// Timers of the classes.
