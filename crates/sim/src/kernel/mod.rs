@@ -35,6 +35,7 @@ pub(crate) mod hierarchy;
 pub(crate) mod hotplug;
 pub(crate) mod idle;
 pub(crate) mod interrupt;
+pub(crate) mod migrate;
 pub mod placement;
 pub(crate) mod policy;
 pub(crate) mod pre_6_8;

@@ -405,6 +405,30 @@ impl Rq<'_, '_> {
             self.tell(Event::Clamps { task, clamps: self.m().task(task).clamps() });
         }
     }
+    /// Tells what a task may get at most, where that is new.
+    pub(crate) fn tell_max_speed(&mut self, task: TaskId) {
+        let max_speed = self.m().max_speed(task);
+        let new = std::mem::replace(&mut self.t(task).max_speed, max_speed) != max_speed;
+        // The task's creation tells the new speed.
+        if self.m().task(task).state == State::New {
+            return;
+        }
+        if new {
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
+        self.tell_speed_limits(task);
+    }
+
+    /// Tells what takes speed from a task, where that is new.
+    pub(crate) fn tell_speed_limits(&mut self, task: TaskId) {
+        let limits = self.m().speed_limits(task);
+        if std::mem::replace(&mut self.t(task).speed_limits, limits) != limits {
+            let full = self.m().full_speed();
+            let (affinity, clamped) = limits.unwrap_or((full, full));
+            self.emit(Event::SpeedLimits { task, affinity, clamped });
+        }
+    }
+
     /// Puts an event into the event queue.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {

@@ -41,13 +41,13 @@ use crate::state::hooks::Hooks;
 use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
 use crate::state::machine::{
-    Cpu, FreqDomain, GovernorTimer, Idle, Machine, NohzKick, Role, RootDomain, Task, UPTIME,
+    Cpu, FreqDomain, GovernorTimer, Idle, Machine, NohzKick, Role, Task, UPTIME,
 };
 use crate::state::plain;
 use crate::state::tally::Tally;
 use crate::state::timers::Timers;
 use crate::state::timers::Wakees;
-use crate::state::topology::{Place, SchedDomain, SchedDomains};
+use crate::state::topology::{Place, RootDomain, SchedDomain, SchedDomains};
 use crate::time::cost;
 use crate::time::queue::{Ev, Queue};
 use crate::time::work::{of_kind, speed};

@@ -29,7 +29,7 @@ use crate::state::short_ways::{self, ShortWay};
 pub(crate) use crate::state::start::{NohzKick, Start};
 use crate::state::tally::Tally;
 use crate::state::timers::{Timers, Wakees};
-use crate::state::topology::{Place, SchedDomain, SdShared};
+use crate::state::topology::{Place, RootDomain, SchedDomain};
 use crate::state::tracker::Tracker;
 use crate::state::wake_list::Wakee;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -349,35 +349,6 @@ pub(crate) struct GovernorTimer {
     pub(crate) generation: u32,
     /// True if the timer has expired while its CPU was idle, and is deferrable.
     pub(crate) deferred: bool,
-}
-
-/// State shared by all CPUs.
-pub(crate) struct RootDomain {
-    pub(crate) overutilized: bool,
-    /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
-    pub(crate) overloaded: bool,
-    /// EAS is possible and switched on (`sched_energy_enabled`).
-    pub(crate) energy_aware: bool,
-    /// `sched_asym_cpucap_active`, `sched_smt_active`, `sched_cluster_active`.
-    pub(crate) asym_cpucap: bool,
-    pub(crate) smt: bool,
-    pub(crate) cluster: bool,
-    /// `cpu_online_mask`; active is the same here.
-    pub(crate) online: CpuSet,
-    /// EAS is possible where the capacities are unequal: an energy model, schedutil, not switched off.
-    pub(crate) energy_model: bool,
-    /// Facts that the CPUs of a cache know about it, see [`Place`].
-    pub(crate) shared: Vec<SdShared>,
-    /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
-    pub(crate) group_imbalance: Vec<bool>,
-    /// `nohz.idle_cpus_mask`.
-    pub(crate) idle_cpus: CpuSet,
-    pub(crate) has_blocked: bool,
-    /// `nohz.needs_update`: a CPU has gone idle since `next_balance` was found.
-    pub(crate) needs_update: bool,
-    /// `nohz.next_balance`, `nohz.next_blocked`, in jiffies.
-    pub(crate) next_balance: u64,
-    pub(crate) next_blocked: u64,
 }
 
 /// State of a task.

@@ -14,7 +14,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::class::deadline::Joins;
-use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::nearest::nearest_of;
 use crate::kernel::placement::Placed;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;

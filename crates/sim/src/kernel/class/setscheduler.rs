@@ -59,6 +59,13 @@ impl Rq<'_, '_> {
         }
     }
 
+    /// `set_user_nice` on a task of this CPU, whether it is queued or not.
+    pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
+        let load = load_of(self.m().task(task).sched.policy, nice);
+        self.reweight_task_fair(task, nice, load);
+        self.renice_high(task, load);
+    }
+
     /// A task that was to be a deadline task, or an idle one, becomes one, now that it runs.
     pub(crate) fn take_policy(&mut self, task: TaskId) {
         if let Some(policy) = self.t(task).sched.takes.take() {

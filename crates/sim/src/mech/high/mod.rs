@@ -24,7 +24,7 @@
 
 pub(crate) mod state;
 
-use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::nearest::nearest_of;
 use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;

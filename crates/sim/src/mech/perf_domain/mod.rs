@@ -35,7 +35,7 @@ use crate::time::queue::Changed;
 use crate::time::queue::Ev;
 use risetime_kernel::energy_model::{
     EmPerfState, cppc_states, em_compute_costs_at, em_init_performance, em_recalc_costs,
-    hybrid_states,
+    hybrid_states, is_too_complex_pre_6_7,
 };
 use risetime_kernel::units::Instant;
 use risetime_kernel::units::{Capacity, KHz, MicroWatts, Span, Util};
@@ -299,6 +299,20 @@ impl FreqDomain {
 }
 
 impl Machine {
+    /// Whether wakeups look at energy: unequal capacities with known power, and no core with several
+    /// threads (`build_perf_domains`, `sched_is_eas_possible`).
+    pub(crate) fn sched_is_eas_possible(&self) -> bool {
+        let root = &self.root;
+        let used =
+            || self.domains.iter().filter(|d| d.cpus.iter().any(|c| root.online.contains(*c)));
+        let too_complex = || {
+            let nr_ps = used().map(|d| d.pd.states.len()).sum();
+            is_too_complex_pre_6_7(used().count(), nr_ps, root.online.len())
+        };
+        let too_complex = !self.rev.has(features::EM_ANY_COMPLEXITY) && too_complex();
+        root.energy_model && root.asym_cpucap && !root.smt && !too_complex
+    }
+
     /// Whether placement asks for energy at this moment.
     #[inline]
     pub(crate) fn is_energy_aware(&self) -> bool {

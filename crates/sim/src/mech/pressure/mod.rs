@@ -21,6 +21,7 @@
 
 pub(crate) mod state;
 
+mod averages;
 pub(crate) mod caps;
 pub(crate) mod emergency;
 pub(crate) mod irq;
@@ -29,23 +30,17 @@ pub(crate) mod thermal;
 
 use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
-use crate::kernel::rq::Rq;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::pressure::state::{Caps, CpuPressure, Input, Interface, UNCAPPED};
-use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
-use crate::state::machine::{FreqDomain, UPTIME, from_time_0};
+use crate::state::machine::{FreqDomain, UPTIME};
 use crate::time::queue::Ev;
-use risetime_kernel::cpu_util::capacity_of;
-use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
-use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
+use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
-use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Int, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy as ModelPolicy};
-use risetime_trace::{Event, PressureClass};
 
 impl Mechanism for state::Own {
     fn groups() -> Vec<Group> {
@@ -249,70 +244,6 @@ pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressu
     kept.then(|| Box::new(pressure))
 }
 
-impl Cpu {
-    /// `get_actual_cpu_capacity`, when something that it depends on has changed; `limit`: the cpufreq
-    /// pressure of its domain.
-    pub(crate) fn update_actual(&mut self, rev: KernelRev, limit: Capacity) {
-        let (average, now) = self
-            .slots
-            .pressure
-            .as_ref()
-            .map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
-        // Before 6.10 EAS takes the number of the moment, and no release has a limit there.
-        let averaged = rev.has(features::GET_ACTUAL_CPU_CAPACITY);
-        let average = if averaged { average } else { now.0 };
-        self.actual = get_actual_cpu_capacity(self.capacity, average, limit.0);
-    }
-}
-
-impl Rq<'_, '_> {
-    /// `sched_tick`'s part.
-    pub(crate) fn pressure_tick(&mut self) {
-        let cpu = self.cpu;
-        if self.m().cpu(cpu).slots.pressure.is_some() {
-            self.update_hw();
-            self.update_cpu_capacity();
-        }
-    }
-
-    /// `update_hw_load_avg`; true if the average changed.
-    pub(crate) fn update_hw(&mut self) -> bool {
-        let cpu = self.cpu;
-        let decay = self.m().decay;
-        let c = self.c();
-        let now = c.clock.clock_task;
-        let Some(p) = &mut c.slots.pressure else { return false };
-        let avg = &mut p.hw_avg;
-        let before = avg.load_avg;
-        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
-        if changed && (before, avg.load_avg) != (0, 0) {
-            let event = Event::PeltPressure {
-                cpu,
-                class: PressureClass::Hw,
-                util_avg: Util(avg.load_avg),
-                util_sum: avg.load_sum,
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
-            self.update_actual();
-            self.emit(event);
-        }
-        changed
-    }
-
-    /// Updates the averages of pressure, their part of `update_other_load_avgs`; true if an average
-    /// changed.
-    pub(crate) fn update_pressure(&mut self) -> bool {
-        let cpu = self.cpu;
-        if self.m().cpu(cpu).slots.pressure.is_none() {
-            return false;
-        }
-        // All of them, whatever the first one says.
-        let hw = self.update_hw();
-        self.update_irq(Span(0)) || hw
-    }
-}
-
 impl Kernel<'_> {
     /// Changes what a source takes from the CPUs of a domain. True: the scheduling domains are to
     /// be built anew.
@@ -356,24 +287,5 @@ impl FreqDomain {
         let heard = self.caps.heard(Interface::Instant).min(self.scale.cpuinfo_max);
         let heard = cpufreq_set_policy(&self.table, KHz(0), heard).map_or(heard, |(_, max)| max);
         self.pressure = self.scale.pressure(self.scale.capacity, heard);
-    }
-}
-
-impl Rq<'_, '_> {
-    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
-    pub(crate) fn update_cpu_capacity(&mut self) {
-        let cpu = self.cpu;
-        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
-        let hw = c.slots.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        // No release before 6.10 has both.
-        let both = self.m().rev.has(features::CPUFREQ_PRESSURE);
-        let hw = if both { hw } else { hw.max(limit.0) };
-        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(cpu, true, own));
-        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
-        let capacity = self.capacity_pre_4_19().unwrap_or(capacity);
-        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
-        if before != capacity {
-            self.emit(Event::CpuCapacity { cpu, capacity });
-        }
     }
 }
