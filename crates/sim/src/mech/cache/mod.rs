@@ -7,7 +7,7 @@
 //! tick ─> task_tick_cache           once an epoch: work for the task, to be done back in user mode
 //!      ─> task_cache_work           of all LLCs the one under which the process has most: preferred from now on, if
 //!                                   that is over twice what the preferred one has; how many of its threads run
-//! balancing                         who goes where by that: `balance/llc.rs`. Wakeups and forks know nothing of it
+//! balancing                         who goes where by that: [`llc`]. Wakeups and forks know nothing of it
 //! ```
 //!
 //! A process that runs alone has all of each CPU on which it has run in the last 20 epochs or so (`fraction_mm_sched`),
@@ -33,6 +33,7 @@
 //! Left out: counts that a CPU's new domains have lost when another one goes offline, until its tasks are queued again.
 //! Source: kernel/sched/fair.c:`account_mm_sched` and around it; kernel/sched/topology.c:`sched_cache_active`.
 
+mod llc;
 pub(crate) mod state;
 
 use crate::kernel::rq::Rq;

@@ -22,6 +22,7 @@
 //! drivers/cpufreq/cppc_cpufreq.c:cppc_get_cpu_power, cppc_get_cpu_cost, intel_pstate.c:hybrid_get_cost. What only a
 //! patch would have: the talk on system pressure of OSPM 2023.
 
+pub(crate) mod estimate;
 pub(crate) mod state;
 
 use crate::kernel::clock::is_freq_invariant;

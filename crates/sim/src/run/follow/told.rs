@@ -4,7 +4,7 @@
 use super::Follower;
 use super::listens::{Idles, Sleeps};
 use super::signals::Of;
-use crate::kernel::balance::When;
+use crate::kernel::balance::env::When;
 use crate::kernel::governor::{Resumed, ResumedCpu};
 use crate::state::machine::Machine;
 use risetime_kernel::cpuidle::menu::MenuDevice;
