@@ -23,12 +23,12 @@ const LONGEST_CIRCLE: usize = 6;
 /// whose switches lie all over the machine. Two are the door of the mechanisms (`Mechanism::begin`), which came together with what
 /// lets `run` know none of them.
 const WHOLE: [&str; 3] = ["Machine", "Kernel", "Simulation"];
-const MOST_OF_THE_WHOLE: usize = 84;
+const MOST_OF_THE_WHOLE: usize = 83;
 
 /// A source file: its path in the room, and its text without comments, strings and tests.
-type Sources = BTreeMap<String, String>;
+pub(crate) type Sources = BTreeMap<String, String>;
 
-fn read(src: &Path) -> Sources {
+pub(crate) fn read(src: &Path) -> Sources {
     let mut found = Sources::new();
     let mut dirs = vec![src.to_path_buf()];
     while let Some(dir) = dirs.pop() {
@@ -165,7 +165,10 @@ fn names_elsewhere(crates: &Path) -> BTreeSet<String> {
 }
 
 /// Files of one room that use each other in a circle: the longest such set.
-fn circle(room: &[&String], uses: &BTreeMap<String, BTreeMap<String, String>>) -> Vec<String> {
+pub(crate) fn circle(
+    room: &[&String],
+    uses: &BTreeMap<String, BTreeMap<String, String>>,
+) -> Vec<String> {
     let reaches = |from: &str| {
         let mut seen = BTreeSet::new();
         let mut next = vec![from.to_string()];

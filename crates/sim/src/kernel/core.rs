@@ -272,7 +272,8 @@ impl Kernel<'_> {
 
     /// Moves the ticks: the next one comes after `first`, and all later ones from there.
     pub(crate) fn move_tick_grid(&mut self, first: Span) {
-        self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
+        let (now, tick) = (self.m.now, self.m.tick);
+        self.m.ticks.set_offset(Span((now.0 + first.0) % tick.0), now, tick);
         let at = self.m.now + first;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             if self.m.cpu(cpu).curr.is_some() {
@@ -500,7 +501,7 @@ impl Rq<'_, '_> {
         let same = t.asked == asked && attr.taskgroup.is_none();
         self.set_class(task, attr);
         self.renew_clamps(task);
-        if let Some(cpu) = self.t(task).sched.binds.take() {
+        if let Some(cpu) = self.t(task).slots.dl_rules.binds.take() {
             self.set_cpus_allowed(task, cpu);
         }
         if let Some(path) = &attr.taskgroup {

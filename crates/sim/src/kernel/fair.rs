@@ -61,13 +61,14 @@ impl Rq<'_, '_> {
             let m = self.parts();
             let t = &mut m.tasks[task.index()];
             let wait = m.series.tracks_waiting()
-                && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
+                && t.slots.series.waiting.catch_up(decay, &t.avg)
+                    | t.slots.series.waiting.update(decay, now, waits);
             if update_load_avg_se(pelt, now, &mut t.avg, t.weight, on_rq, runnable, running) {
                 t.util_est.cfs_se_util_change();
                 self.trace_task(task);
             }
             if wait {
-                let waiting_avg = self.m().task(task).waiting.value();
+                let waiting_avg = self.m().task(task).slots.series.waiting.value();
                 self.emit(Event::WaitingAvg { task, waiting_avg });
             }
         }
@@ -79,7 +80,7 @@ impl Rq<'_, '_> {
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
             attach_entity_load_avg(rev, decay, cfs_avg, &mut t.avg, t.weight);
             if m.series.tracks_waiting() {
-                t.waiting.attach(decay, &t.avg);
+                t.slots.series.waiting.attach(decay, &t.avg);
             }
             self.trace_task(task);
             changed = true;

@@ -158,7 +158,7 @@ impl Rq<'_, '_> {
         remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
         migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
         if series.tracks_waiting() {
-            t.waiting.catch_up(decay, &t.avg);
+            t.slots.series.waiting.catch_up(decay, &t.avg);
         }
         t.avg.last_update_time.0 = 0;
         t.cpu = to;

@@ -34,6 +34,7 @@ pub mod governor;
 pub(crate) mod hierarchy;
 pub(crate) mod hotplug;
 pub(crate) mod idle;
+pub(crate) mod init;
 pub(crate) mod interrupt;
 pub(crate) mod migrate;
 pub mod placement;

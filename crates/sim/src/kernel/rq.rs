@@ -65,7 +65,9 @@ impl<'a> Kernel<'a> {
     /// Locks a runqueue.
     #[inline]
     pub(crate) fn rq(&mut self, cpu: CpuId) -> Rq<'_, 'a> {
-        self.m.touch(cpu);
+        if let Some(tally) = &mut self.m.tally {
+            tally.touch(cpu);
+        }
         Rq { k: self, cpu }
     }
 }
@@ -269,7 +271,7 @@ impl Rq<'_, '_> {
     /// `get_actual_cpu_capacity` is another ([`Cpu::update_actual`]).
     pub(crate) fn update_actual(&mut self) {
         let Parts { c, domain, rev, .. } = self.parts();
-        c.update_actual(rev, domain.pressure);
+        c.update_actual(rev, domain.slots.pressure.taken);
     }
     /// Periods of its groups begin with its own ([`Groups::in_step`]).
     pub(crate) fn groups_in_step(&mut self) {
@@ -485,13 +487,13 @@ impl Rq<'_, '_> {
     pub(crate) fn push_rt_tasks(&mut self) {
         self.k.push_rt_tasks(self.cpu);
     }
-    /// Pushes away deadline tasks that wait here.
+    /// `push_dl_tasks`: pushes away deadline tasks that wait here.
     pub(crate) fn push_dl_tasks(&mut self) {
-        self.k.push_dl_tasks(self.cpu);
+        while self.push_dl_task() {}
     }
-    /// Pushes the first deadline task that waits on this CPU away.
-    pub(crate) fn push_dl_task(&mut self) {
-        self.k.push_dl_task(self.cpu);
+    /// Pushes the first deadline task that waits on this CPU away; false: nothing moved.
+    pub(crate) fn push_dl_task(&mut self) -> bool {
+        self.k.push_dl_task(self.cpu)
     }
     /// Pulls deadline tasks that wait elsewhere.
     pub(crate) fn pull_dl_task(&mut self) {
@@ -500,7 +502,9 @@ impl Rq<'_, '_> {
     /// Marks this CPU as changed: balancing looked at the CPUs meanwhile, and the next look has to
     /// see what happens here from now on.
     fn still_locked(&mut self) {
-        self.k.m.touch(self.cpu);
+        if let Some(tally) = &mut self.k.m.tally {
+            tally.touch(self.cpu);
+        }
     }
     /// `sched_balance_newidle`; true if tasks came.
     pub(crate) fn newidle_balance(&mut self) -> bool {

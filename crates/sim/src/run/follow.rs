@@ -204,7 +204,7 @@ pub fn follow(
     let broken = mutant.map(|mutant| Box::new(mutant) as Box<dyn Hooks>);
     let listens: Box<dyn Hooks> = Box::new(Listens(Rc::clone(&shared)));
     m.hooks = Some(Box::new(Chain(broken.into_iter().chain([listens]).collect())));
-    m.set_tick_offset(Span(beside.first_tick.0 % m.tick.0));
+    m.ticks.set_offset(Span(beside.first_tick.0 % m.tick.0), m.now, m.tick);
     let domains = simulation.k.m.domains.len();
     let averages = vec![Averages::default(); simulation.k.m.cpus.len()];
     let mut f = Follower {

@@ -101,11 +101,6 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// `push_dl_tasks`.
-    pub(crate) fn push_dl_tasks(&mut self, cpu: CpuId) {
-        while self.push_dl_task(cpu) {}
-    }
-
     /// `push_dl_task`; false: nothing moved. From 6.7 on a task that is replenished on an idle CPU moves, too: it is not
     /// current there yet, and whoever is pushable makes the CPU overloaded. Before, two tasks did.
     /// Source: commit 177f608a4c82, "sched/deadline: Make dl_rq->pushable_dl_tasks update drive dl_rq->overloaded".

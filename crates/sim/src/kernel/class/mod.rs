@@ -208,7 +208,7 @@ impl Kernel<'_> {
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             if self.m.next_pushable_rt(cpu).is_some() {
                 self.rq(cpu).update_rq_clock();
-                self.push_rt_tasks(cpu);
+                self.rq(cpu).push_rt_tasks();
             }
             if self.m.classes.between && self.m.waiting_high(cpu).is_some() {
                 self.rq(cpu).push_high_task();
@@ -262,7 +262,7 @@ impl Kernel<'_> {
         if !fair {
             self.m.classes.take_distribute(effects);
             if class == Class::Deadline && self.m.rules.placement.adapts() {
-                self.m.task_mut(task).sched.dl_home = Some(placed.cpu);
+                self.m.task_mut(task).slots.dl_rules.home = Some(placed.cpu);
             }
             return placed;
         }

@@ -14,7 +14,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Option<Box<SchedCache>>;
+    type OfDomain = ();
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// State of cache-aware scheduling, on a machine with several last-level caches whose kernel

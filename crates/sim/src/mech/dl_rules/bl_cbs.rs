@@ -143,6 +143,6 @@ impl Asked<'_> {
         }
         let total = Util(first.actual.0 * domain.cpus.len() as u64);
         let most = most.min(Util(first.capacity.0));
-        domain.pd.energy(m.rev, most, sum.min(total), first.actual)
+        domain.slots.perf_domain.energy(m.rev, most, sum.min(total), first.actual)
     }
 }

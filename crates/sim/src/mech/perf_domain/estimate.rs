@@ -46,7 +46,7 @@ pub(crate) struct EnergyEnv<'a> {
 /// `compute_energy` of the domain of `cpu` with the task there, less that without it; `None`: there is no model of it.
 pub(crate) fn added(m: &Machine, task: TaskId, cpu: CpuId) -> Option<u64> {
     let domain = m.domain_of(cpu);
-    if domain.pd.states.is_empty() {
+    if domain.slots.perf_domain.states.is_empty() {
         return None;
     }
     let asked = EnergyEnv::new(m, task, Effects::default());
@@ -219,7 +219,7 @@ impl<'a> Without<'a> {
         let max = self.max_util(dst).min(Util(self.capacity.0));
         let has_room = rev.has(features::SUGOV_EFFECTIVE_CPU_PERF);
         let max = if has_room { max } else { m.slots.series.room_pre_6_8(max) };
-        self.domain.pd.energy(rev, max, sum, self.actual)
+        self.domain.slots.perf_domain.energy(rev, max, sum, self.actual)
     }
 }
 

@@ -12,7 +12,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Switches;
+    type OfDomain = PerfDomain;
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// Switches of how the energy model is used.
@@ -25,7 +27,7 @@ pub(crate) struct Switches {
 }
 
 /// Power model that the scheduler has of a domain; no states where it has none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PerfDomain {
     pub(crate) states: Vec<EmPerfState>,
     /// Cost of the state that serves each util, from 6.9 (`em_pd_get_efficient_state`), up to the
@@ -38,6 +40,8 @@ pub(crate) struct PerfDomain {
     /// The pair that the estimate takes to belong together.
     pub(crate) capacity: Capacity,
     pub(crate) freq_ref: KHz,
+    /// OPPs that cpufreq is told are inefficient.
+    pub(crate) inefficient: Vec<bool>,
 }
 
 impl PerfDomain {

@@ -77,7 +77,7 @@ impl Rq<'_, '_> {
     /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
     pub(crate) fn update_cpu_capacity(&mut self) {
         let cpu = self.cpu;
-        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
+        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).slots.pressure.taken);
         let hw = c.slots.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
         // No release before 6.10 has both.
         let both = self.m().rev.has(features::CPUFREQ_PRESSURE);
