@@ -8,7 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The longest circle of files in each crate that has one; 6 is the most for any. Whoever cuts one lowers its number.
-const LONGEST: [(&str, usize); 0] = [];
+const LONGEST: [(&str, usize); 12] = [
+    ("analysis", 5),
+    ("cli", 2),
+    ("deploy", 3),
+    ("ftrace", 2),
+    ("guest", 3),
+    ("kernel", 2),
+    ("model", 3),
+    ("report", 4),
+    ("sim", 5),
+    ("study", 2),
+    ("trace", 2),
+    ("vm", 2),
+];
 /// Bound of every number of [`LONGEST`].
 const BOUND: usize = 6;
 
