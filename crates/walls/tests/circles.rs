@@ -42,6 +42,15 @@ fn tokens(code: &str) -> Vec<&str> {
     found
 }
 
+/// Meaning of a name that a file passes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doors {
+    /// No use.
+    Pass,
+    /// A use like any other.
+    Count,
+}
+
 /// A path, and the name that it is imported by.
 type Import<'a> = (Vec<&'a str>, &'a str);
 
@@ -80,8 +89,8 @@ fn tree<'a>(
     at
 }
 
-/// Paths of a text that begin with `crate::` or `super::`, but for those that it passes on.
-fn used<'a>(tokens: &[&'a str]) -> Vec<Vec<&'a str>> {
+/// Paths of a text that begin with `crate::` or `super::`; those that it passes on only where they count.
+fn used<'a>(tokens: &[&'a str], doors: Doors) -> Vec<Vec<&'a str>> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < tokens.len() {
         let begins = matches!(tokens[at], "crate" | "super")
@@ -89,7 +98,7 @@ fn used<'a>(tokens: &[&'a str]) -> Vec<Vec<&'a str>> {
             && (at == 0 || tokens[at - 1] != "::");
         match begins {
             true => {
-                let passed_on = passes_on(tokens, at);
+                let passed_on = doors == Doors::Pass && passes_on(tokens, at);
                 let before = found.len();
                 at = tree(tokens, at, &[], &mut found);
                 if passed_on {
@@ -164,7 +173,7 @@ impl<'a> Modules<'a> {
 }
 
 /// Returns which files each file of a crate imports from, and by which path.
-pub(crate) fn imports(files: &Sources) -> BTreeMap<String, BTreeMap<String, String>> {
+pub(crate) fn imports(files: &Sources, doors: Doors) -> BTreeMap<String, BTreeMap<String, String>> {
     let tokens: BTreeMap<&String, Vec<&str>> =
         files.iter().map(|(file, code)| (file, tokens(code))).collect();
     let modules = Modules {
@@ -173,7 +182,7 @@ pub(crate) fn imports(files: &Sources) -> BTreeMap<String, BTreeMap<String, Stri
     };
     let of = |(file, tokens): (&&String, &Vec<&str>)| {
         let mut all = BTreeMap::new();
-        for path in used(tokens) {
+        for path in used(tokens, doors) {
             let home = modules.leads(&module(file), &path, 0).filter(|home| home != file);
             if let Some(home) = home {
                 all.entry(home.clone()).or_insert_with(|| path.join("::"));
@@ -186,7 +195,7 @@ pub(crate) fn imports(files: &Sources) -> BTreeMap<String, BTreeMap<String, Stri
 
 /// The longest circle of a crate's files.
 fn longest(files: &Sources) -> Vec<String> {
-    let uses = imports(files);
+    let uses = imports(files, Doors::Pass);
     let inside: Vec<&String> =
         files.keys().filter(|file| !matches!(file.as_str(), "lib.rs" | "main.rs")).collect();
     circle(&inside, &uses)

@@ -33,6 +33,7 @@ use crate::state::tracker::Tracker;
 use crate::state::wake_list::Wakee;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
+use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::cpuidle::{IdleState, Limits};
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
@@ -638,6 +639,21 @@ impl FreqDomain {
 }
 
 impl Cpu {
+    /// The fair class's signals with what other tasks add ([`Machine::cfs_util`]).
+    #[inline]
+    pub(crate) fn plain_cfs(&self) -> CfsUtil {
+        CfsUtil {
+            util_avg: self.cfs_avg.avg.util_avg + self.background_util,
+            runnable_avg: self.cfs_avg.avg.runnable_avg + self.background_util,
+            util_est: self.util_est,
+        }
+    }
+    /// Notes that what goes into [`Cpu::plain_needs`] may be another from now on: code that keeps
+    /// them asks again.
+    #[inline]
+    pub(crate) fn needs_changed(&mut self) {
+        self.needs_gen = self.needs_gen.wrapping_add(1);
+    }
     /// The capacities a fit is judged by.
     #[inline]
     pub(crate) fn capacities(&self) -> CpuCapacities {

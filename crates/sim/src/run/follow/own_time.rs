@@ -3,10 +3,10 @@
 //! Ticks come on a grid here, and up to some 100 µs later there. Where they are told of, they come when they do there, so
 //! that both account for the same time.
 
-use super::Follower;
+use super::follower::Follower;
 use super::listens::Shared;
 use crate::kernel::governor::Resumed;
-use crate::run::follow::Asked;
+use crate::run::follow::asked::Asked;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Point};
 use crate::state::machine::State;
