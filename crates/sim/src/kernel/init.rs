@@ -108,6 +108,7 @@ pub(crate) fn machine(
             e.settings.get(&RT_GROUP_SCHED) != Some("off"),
         ),
         creator: None,
+        service: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: cost::of_experiment(e),
         rules: dl_rules::of_experiment(e),

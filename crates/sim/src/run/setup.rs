@@ -244,9 +244,7 @@ fn add_service(simulation: &mut Simulation<'_>, started: &[TaskSpec], phase: Spa
     debug_assert_eq!(id, task);
     let cpu = t.cpu;
     k.m.tasks.push(t);
-    if let Some(cache) = &mut k.m.slots.cache {
-        cache.outside = Some(task);
-    }
+    k.m.service = Some(task);
     k.rq(cpu).set_attr(task, &Attr { nice: Some(-20), ..Attr::default() });
     let first = started.iter().map(|spec| spec.delay).min().unwrap_or_default();
     k.q.push(Instant(0) + phase + first, Ev::Create { task });

@@ -106,6 +106,8 @@ pub struct Machine {
     pub(crate) groups: Groups,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
     pub(crate) creator: Option<TaskId>,
+    /// A service's task, if there is one: a process of its own, of one thread.
+    pub(crate) service: Option<TaskId>,
     /// The slice of a task that did not ask for another.
     pub(crate) base_slice: Span,
     /// Costs of what is not free.

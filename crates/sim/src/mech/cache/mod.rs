@@ -198,7 +198,6 @@ fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
         cpus: vec![CpuEpoch::default(); n],
         process,
         tasks: Vec::new(),
-        outside: None,
         main: None,
     };
     cache.rebuild(&m.cpus, &m.root.online);
@@ -401,7 +400,7 @@ impl Machine {
     /// Whether it is a thread of the process (`p->sched_cache_grp`); kthreads are none.
     pub(crate) fn has_cache_group(&self, cache: &SchedCache, task: TaskId) -> bool {
         match self.task(task).role {
-            Role::User => cache.outside != Some(task),
+            Role::User => self.service != Some(task),
             Role::Creator => [self.creator, cache.main].contains(&Some(task)),
             Role::Sugov(_) | Role::Stopper => false,
         }
@@ -446,7 +445,6 @@ mod tests {
                 times: Vec::new(),
             },
             tasks: Vec::new(),
-            outside: None,
             main: None,
         };
         // 7 jiffies after the end of an epoch there it is jiffy 25 here: they end at 18, 28, 38 here.
