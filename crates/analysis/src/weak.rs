@@ -1,4 +1,5 @@
-//! Kinds of figures that may be weak, and what is said of them: [`caution`](crate::caution) knows where.
+//! Kinds of figures that may be weak, and what is said of them: [`caution`](crate::caution) knows
+//! where.
 
 /// Kinds of figures that cautions tell apart, of whatever task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

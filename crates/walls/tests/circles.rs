@@ -1,13 +1,16 @@
-//! Files of a crate that use each other in a circle, by imports: paths that begin with `crate::` or `super::`.
+//! Files of a crate that use each other in a circle, by imports: paths that begin with `crate::` or
+//! `super::`.
 //!
-//! A path leads to the deepest file that it names. Where a file on the way passes a name on (`pub use`), the path leads to
-//! what it passes on: passing on is a door, and no use. What stands in `lib.rs` or `main.rs` comes last, and is in no circle.
+//! A path leads to the deepest file that it names. Where a file on the way passes a name on (`pub
+//! use`), the path leads to what it passes on: passing on is a door, and no use. What stands in
+//! `lib.rs` or `main.rs` comes last, and is in no circle.
 
 use crate::sim::{Sources, circle, read};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The longest circle of files in each crate that has one; 6 is the most for any. Whoever cuts one lowers its number.
+/// The longest circle of files in each crate that has one; 6 is the most for any. Whoever cuts one
+/// lowers its number.
 const LONGEST: [(&str, usize); 12] = [
     ("analysis", 5),
     ("cli", 2),
@@ -54,7 +57,8 @@ pub(crate) enum Doors {
 /// A path, and the name that it is imported by.
 type Import<'a> = (Vec<&'a str>, &'a str);
 
-/// Reads the path that begins at token `at`, with all that its braces hold, behind `prefix`; returns where it ends.
+/// Reads the path that begins at token `at`, with all that its braces hold, behind `prefix`;
+/// returns where it ends.
 fn tree<'a>(
     tokens: &[&'a str],
     mut at: usize,
@@ -89,7 +93,8 @@ fn tree<'a>(
     at
 }
 
-/// Paths of a text that begin with `crate::` or `super::`; those that it passes on only where they count.
+/// Paths of a text that begin with `crate::` or `super::`; those that it passes on only where they
+/// count.
 fn used<'a>(tokens: &[&'a str], doors: Doors) -> Vec<Vec<&'a str>> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < tokens.len() {

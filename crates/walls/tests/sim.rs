@@ -5,9 +5,10 @@
 //! mech/NAME/state.rs: of the room `state`       mech/NAME/*.rs: of the room `kernel`
 //! ```
 //!
-//! What a file uses is read from its text without tests: paths that begin with `crate::` or `super::` ([`crate::circles`]), and calls of functions and
-//! methods whose name is defined in one file of the simulator only, and in no other crate of the project (of others it
-//! cannot be said whom they mean).
+//! What a file uses is read from its text without tests: paths that begin with `crate::` or
+//! `super::` ([`crate::circles`]), and calls of functions and methods whose name is defined in one
+//! file of the simulator only, and in no other crate of the project (of others it cannot be said
+//! whom they mean).
 
 use crate::circles::{Doors, imports};
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,7 +270,8 @@ mod tests {
 
     #[test]
     fn types_and_closures_are_no_functions() {
-        let code = "fn one(f: fn(u32)) { let two = |x| x; let three = move |y| y; let four = five(|z| z); }";
+        let code = "fn one(f: fn(u32)) { let two = |x| x; let three = move |y| y; \
+                    let four = five(|z| z); }";
         assert_eq!(defined(code).into_iter().collect::<Vec<_>>(), ["one"]);
         assert_eq!(closures(code).into_iter().collect::<Vec<_>>(), ["three", "two"]);
     }

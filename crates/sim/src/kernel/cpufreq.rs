@@ -39,7 +39,8 @@ pub(crate) const SUGOV_WORK_NS: Int = Int::new(Param {
 });
 
 impl Policy<'_, '_> {
-    /// `cpufreq_start_governor`: begins at the lowest frequency, then goes where its governor wants it.
+    /// `cpufreq_start_governor`: begins at the lowest frequency, then goes where its governor wants
+    /// it.
     pub(crate) fn start_governor(&mut self) {
         self.tell_tracker();
         let request = self.ask(|governor, view, effects| governor.start(view, effects));

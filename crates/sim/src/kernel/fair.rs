@@ -389,8 +389,8 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// Gives a task of this CPU, whether it is queued or not, the weight of another nice value (`reweight_task_fair`, and what
-    /// `set_user_nice` does around it).
+    /// Gives a task of this CPU, whether it is queued or not, the weight of another nice value
+    /// (`reweight_task_fair`, and what `set_user_nice` does around it).
     pub(crate) fn reweight_task_fair(&mut self, task: TaskId, nice: i8, load: LoadWeight) {
         let (rev, cpu) = (self.m().rev, self.cpu);
         let group = self.m().task(task).group;

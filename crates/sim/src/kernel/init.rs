@@ -1,6 +1,8 @@
-//! The machine as it has booted: CPUs that have been idle for long, frequency domains at their lowest frequency, no task.
+//! The machine as it has booted: CPUs that have been idle for long, frequency domains at their
+//! lowest frequency, no task.
 //!
-//! Source: kernel/sched/core.c:sched_init; kernel/sched/topology.c:init_rootdomain; drivers/cpufreq/cpufreq.c:cpufreq_online.
+//! Source: kernel/sched/core.c:sched_init; kernel/sched/topology.c:init_rootdomain;
+//! drivers/cpufreq/cpufreq.c:cpufreq_online.
 
 use crate::kernel::balance::NI_RANDOM;
 use crate::kernel::class::dl_server::init_dl_servers;

@@ -1,11 +1,13 @@
-//! Tasks go from one CPU to another: queued or running ones, sleeping ones, and those in the limbo of a throttled group.
+//! Tasks go from one CPU to another: queued or running ones, sleeping ones, and those in the limbo
+//! of a throttled group.
 //!
 //! ```text
-//! balancing, push, pull, affinity     detach from one queue ─> attach to another     `move_queued_task`
-//! a wakeup elsewhere                  the old queue forgets its load at the next update
+//! balancing, push, pull, affinity   detach from one queue ─> attach to another
+//! a wakeup elsewhere                the old queue forgets its load at the next update
 //! ```
 //!
-//! Source: kernel/sched/core.c:move_queued_task; kernel/sched/fair.c:detach_task, attach_task, migrate_task_rq_fair.
+//! Source: kernel/sched/core.c:move_queued_task; kernel/sched/fair.c:detach_task, attach_task,
+//! migrate_task_rq_fair.
 
 use crate::kernel::Kernel;
 use crate::kernel::fair::Join;

@@ -1,4 +1,5 @@
-//! Slots: what the mechanisms keep of the machine, of each frequency domain, CPU and task, a plain field each.
+//! Slots: what the mechanisms keep of the machine, of each frequency domain, CPU and task, a plain
+//! field each.
 
 use crate::mech::mechanisms;
 

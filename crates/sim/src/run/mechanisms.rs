@@ -60,7 +60,8 @@ macro_rules! of_all {
             Ok(rebuild)
         }
 
-        /// Lets a mechanism carry out what it has planned for now. True: the scheduling domains are to be built anew.
+        /// Lets a mechanism carry out what it has planned for now. True: the scheduling domains are
+        /// to be built anew.
         pub(crate) fn event(k: &mut Kernel, planned: Planned) -> bool {
             match planned.of {
                 $(Id::$name => crate::mech::$name::state::Own::event(k, planned),)*

@@ -1,4 +1,5 @@
-//! One look at one domain (`struct lb_env`): who looks, for whom, and what was found out on the way.
+//! One look at one domain (`struct lb_env`): who looks, for whom, and what was found out on the
+//! way.
 
 use crate::state::cpuset::CpuSet;
 use crate::state::topology::SchedDomain;

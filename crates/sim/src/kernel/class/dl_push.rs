@@ -8,7 +8,7 @@
 //!  pull     a CPU whose deadline task leaves takes the earliest ones that wait elsewhere
 //! ```
 //!
-//! Other placements narrow this down ([`super::dl_placement`]).
+//! Other placements narrow this down ([`crate::mech::dl_rules`]).
 //! Leaves out: migrate_disable, CPUs offline.
 //! Source: kernel/sched/deadline.c, kernel/sched/cpudeadline.c.
 

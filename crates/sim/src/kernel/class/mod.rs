@@ -9,9 +9,9 @@
 //! too many   -                 pushed, pulled    pushed, pulled    [crate::kernel::balance]
 //! ```
 //!
-//! Where deadline tasks go and whether real-time ones come before them can be ruled otherwise ([dl_placement]).
-//! Real-time tasks of groups with a runtime of their own come with their group's server, a deadline ([rt_group]).
-//! Between real-time and fair there are SCHED_OVERCOMMIT ([overcommit]) and SCHED_HIGH ([high]), where a workload asks for them.
+//! Where deadline tasks go and whether real-time ones come before them can be ruled otherwise ([`crate::mech::dl_rules`]).
+//! Real-time tasks of groups with a runtime of their own come with their group's server, a deadline ([`crate::mech::rt_groups`]).
+//! Between real-time and fair there are SCHED_OVERCOMMIT ([`crate::mech::overcommit`]) and SCHED_HIGH ([`crate::mech::high`]), where a workload asks for them.
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
 //! it; before 6.12 they are throttled instead. Where [MuQSS](crate::mech::muqss) stands in for the fair class, that has no tasks.

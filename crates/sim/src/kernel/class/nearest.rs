@@ -1,5 +1,5 @@
-//! Choice among the CPUs on which a task of a class above the fair one could run: real-time and deadline tasks, and
-//! those of SCHED_HIGH, ask alike.
+//! Choice among the CPUs on which a task of a class above the fair one could run: real-time and
+//! deadline tasks, and those of SCHED_HIGH, ask alike.
 //!
 //! Source: kernel/sched/rt.c:find_lowest_rq, kernel/sched/deadline.c:find_later_rq, lib/cpumask.c.
 

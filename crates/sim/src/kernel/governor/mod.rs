@@ -43,7 +43,8 @@ pub trait Governor {
     fn timer(&mut self, _: &DomainView<'_>, _cpu: CpuId, _: &mut Effects) -> Option<FreqRequest> {
         None
     }
-    /// The facts that its frequency goes by: `explain` asks, for what can act and for how it speaks of it.
+    /// The facts that its frequency goes by: `explain` asks, for what can act and for how it speaks
+    /// of it.
     fn goes_by(&self) -> GoesBy {
         GoesBy::Util
     }

@@ -30,8 +30,8 @@ impl Machine {
         group.span.iter().filter(elsewhere).map(|c| self.llc_counts(cache, c, llc)).sum()
     }
 
-    /// The number of tasks that a group should give to the LLC that they prefer, if it should; the group has `running` tasks,
-    /// among them a `misfit` one.
+    /// The number of tasks that a group should give to the LLC that they prefer, if it should; the
+    /// group has `running` tasks, among them a `misfit` one.
     pub(crate) fn llc_balance(
         &self,
         env: &Env,

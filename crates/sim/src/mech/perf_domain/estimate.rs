@@ -1,18 +1,22 @@
-//! The estimate of energy by which fair tasks are placed: what the CPUs of a domain use with a task on one of them.
+//! The estimate of energy by which fair tasks are placed: what the CPUs of a domain use with a task
+//! on one of them.
 //!
 //! ```text
-//! energy of a domain = cost of the OPP that its most demanding CPU makes schedutil ask for · busy time of its CPUs
-//!                      (`eenv_pd_max_util`)                                                  (`eenv_pd_busy_time`)
+//! energy of a domain = cost of the OPP for its most demanding CPU · busy time of its CPUs
+//!                              (`eenv_pd_max_util`)                (`eenv_pd_busy_time`)
 //! ```
 //!
 //! Whoever asks what a fair task costs somewhere asks here: the search of a wakeup
-//! ([`find_energy_efficient_cpu`](crate::kernel::placement)), and placements that are plugged in, by their view ([`added`]).
-//! The model behind it is asked by [`PerfDomain::energy`](super::state::PerfDomain::energy) alone, of deadline tasks, too.
+//! ([`find_energy_efficient_cpu`](crate::kernel::placement)), and placements that are plugged in,
+//! by their view ([`added`]). The model behind it is asked by
+//! [`PerfDomain::energy`](super::state::PerfDomain::energy) alone, of deadline tasks, too.
 //!
-//! A search asks a domain about several CPUs: what it needs without the task is found once ([`Without`]), and each candidate
-//! only adds its own CPU. Where nothing bends what a CPU needs ([`crate::state::plain`]) that goes by the short way, which debug
-//! builds compare with the long one.
-//! Source: kernel/sched/fair.c:eenv_task_busy_time, eenv_pd_busy_time, eenv_pd_max_util, compute_energy.
+//! A search asks a domain about several CPUs: what it needs without the task is found once
+//! ([`Without`]), and each candidate only adds its own CPU. Where nothing bends what a CPU needs
+//! ([`crate::state::plain`]) that goes by the short way, which debug builds compare with the long
+//! one.
+//! Source: kernel/sched/fair.c:eenv_task_busy_time, eenv_pd_busy_time, eenv_pd_max_util,
+//! compute_energy.
 
 use crate::state::effects::Effects;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Task};
@@ -56,7 +60,8 @@ pub(crate) fn added(m: &Machine, task: TaskId, cpu: CpuId) -> Option<u64> {
 }
 
 impl<'a> EnergyEnv<'a> {
-    /// The questions about a task that wakes; `effects` get to know at which CPUs an estimate has looked.
+    /// The questions about a task that wakes; `effects` get to know at which CPUs an estimate has
+    /// looked.
     #[inline]
     pub(crate) fn new(m: &'a Machine, id: TaskId, effects: Effects) -> EnergyEnv<'a> {
         let (task, p, busy) = (m.task(id), m.task_util(id), task_busy_time(m, id));

@@ -57,8 +57,9 @@ impl PerfDomain {
         }
     }
 
-    /// `em_cpu_energy`: the energy of CPUs that are busy for `sum` in all, in the model's own unit, where the most demanding one
-    /// asks for `max`, and limits leave a CPU `actual` of its capacity.
+    /// `em_cpu_energy`: the energy of CPUs that are busy for `sum` in all, in the model's own unit,
+    /// where the most demanding one asks for `max`, and limits leave a CPU `actual` of its
+    /// capacity.
     #[inline]
     pub(crate) fn energy(&self, rev: KernelRev, max: Util, sum: Util, actual: Capacity) -> u64 {
         let Some(cost) = self.cost.get(max.0.min(actual.0) as usize) else {

@@ -1,7 +1,8 @@
 //! Averages of what pressure takes from a CPU, and the capacity that they leave it.
 //!
 //! Sources say what is taken ([`super`]); classes, balancing and the tick age it here.
-//! Source: kernel/sched/pelt.c:update_hw_load_avg; kernel/sched/fair.c:get_actual_cpu_capacity, update_cpu_capacity.
+//! Source: kernel/sched/pelt.c:update_hw_load_avg; kernel/sched/fair.c:get_actual_cpu_capacity,
+//! update_cpu_capacity.
 
 use crate::kernel::rq::Rq;
 use crate::state::machine::{Cpu, from_time_0};

@@ -139,7 +139,8 @@ pub(crate) trait Source: Sync {
     fn on_cpu(&self, _: OfPolicy, _: &Caps, _: &mut CpuPressure) -> bool {
         false
     }
-    /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`change`].
+    /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for
+    /// [`change`].
     fn plan(&self, _: &mut Policy, _: OfPolicy, _source: u8) {}
     /// Carries out a change that was planned for now ([`change`]).
     fn changes(&self, _: &mut Policy, _: Told) {}

@@ -1,4 +1,5 @@
-//! Results of following: what was asked and compared, and what the reference does not say of itself.
+//! Results of following: what was asked and compared, and what the reference does not say of
+//! itself.
 
 use crate::state::hooks::{Answer, Point};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};

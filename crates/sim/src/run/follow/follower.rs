@@ -38,7 +38,7 @@ pub(super) struct Follower<'a, 'e> {
     pub(super) names: BTreeMap<TaskId, String>,
     /// Tasks here by their number there.
     pub(super) here: BTreeMap<TaskId, TaskId>,
-    /// Creator among the tasks there ([`Beside::creator`]).
+    /// Creator among the tasks there ([`Beside::creator`](super::Beside::creator)).
     pub(super) creator: Option<TaskId>,
     pub(super) experiment: &'e Experiment,
     /// Attributes that forked tasks take on when they first run.
