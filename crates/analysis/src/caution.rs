@@ -5,26 +5,13 @@
 //! like it was. docs/accuracy.md shows where each number comes from, and a test holds the two together.
 
 use crate::metric::Metric;
-pub use crate::named::Weak as Figure;
 use crate::named::weakness;
 use crate::result::RunResult;
+pub use crate::weak::{Caution, Weak as Figure};
 use risetime_kernel::features;
 use risetime_model::platform::SMT_SPEED;
 use risetime_model::workload::{Attr, Event, Policy, TaskSpec};
 use risetime_model::{Experiment, Workload};
-
-/// A figure that is shown, and should be taken with care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caution {
-    /// The kinds of figures.
-    pub of: &'static [Figure],
-    /// Figures that are weak, in words.
-    pub figure: &'static str,
-    /// Typical distance from a real kernel's.
-    pub typical: &'static str,
-    /// Reason of the caution, in a sentence.
-    pub why: &'static str,
-}
 
 use Figure::{Activations, Energy, Migrations, Responses, Speed, Wakeups};
 

@@ -37,6 +37,7 @@ pub mod sweep;
 mod task;
 mod thermal;
 pub mod verify;
+mod weak;
 
 pub use analyzer::{Analyzer, Lists, Options, Pieces};
 pub use jobs::{Jobs, Latest, Missed, Percentiles, WORST};

@@ -8,6 +8,7 @@ use crate::histogram::Percentiles;
 use crate::jobs::Jobs;
 use crate::latency::{Latency, group_name};
 use crate::result::{Burst, EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
+pub use crate::weak::Weak;
 
 /// Unit that a figure counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,23 +50,6 @@ impl Unit {
         let all = [Unit::Time, Unit::Energy, Unit::Temperature, Unit::Count, Unit::PerSecond];
         all.into_iter().find(|unit| unit.word() == word)
     }
-}
-
-/// Kinds of figures that cautions tell apart, of whatever task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weak {
-    /// Work lost, the time to full speed, and what else is none of the others.
-    Speed,
-    /// High percentiles of activations, from p90 on.
-    Activations,
-    /// High percentiles of wakeups.
-    Wakeups,
-    /// High percentiles of responses.
-    Responses,
-    /// Number of changes of CPU.
-    Migrations,
-    /// Energy.
-    Energy,
 }
 
 /// The owner of figures.

@@ -1,10 +1,10 @@
 //! Results of an analysis of one run. Times are in ms, and count from the start of the run unless
 //! they say "after".
 
-use crate::caution::Caution;
 use crate::jobs::Jobs;
 use crate::latency::{Distributions, Latency, WaitsBy};
 use crate::stretch::Stretch;
+use crate::weak::Caution;
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::Settings;
 use risetime_model::workload::Policy;

@@ -5,6 +5,7 @@
 //! range and a document ([`settings`]).
 
 pub mod dags;
+mod decimal;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;

@@ -18,15 +18,16 @@
 mod check;
 mod partsim;
 mod read;
+mod text;
 pub mod thermal;
 mod topology;
 mod work;
 mod write;
 
 pub use partsim::ReadTable;
-pub(crate) use read::{checked_name, checked_word};
+pub use text::cpu_ranges;
+pub(crate) use text::{checked_name, checked_word};
 pub use topology::{MAX_THREADS, SMT_SPEED, SMT_SPEED_DEFAULT, Topology, thread_speed};
-pub use write::cpu_ranges;
 
 use crate::InputError;
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};

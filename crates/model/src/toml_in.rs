@@ -4,8 +4,8 @@
 //! Hand-written over the parser's spanned tree rather than derived: a derived reader says
 //! "invalid type" where a person needs "domain 2: opp 3: `freq_khz` is 0".
 
+use crate::decimal::Decimal;
 use crate::input::{lower_first, meant, one_line, place, printable};
-use crate::study::Decimal;
 use crate::{Code, InputError};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};

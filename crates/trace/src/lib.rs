@@ -9,6 +9,7 @@ mod beside;
 mod cpu_use;
 mod event;
 mod header;
+mod hears;
 pub mod jobs;
 mod memory;
 mod parts;
@@ -18,20 +19,21 @@ mod threads;
 mod why;
 pub mod write;
 
-pub use backend::{Backend, BackendKind};
+pub use backend::Backend;
 pub use beside::beside;
 pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
 pub use event::{Event, Kind};
 pub use header::{
-    Asked, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, Origin, PeriodMemory,
-    RqMemory, Run, Signal, Whence,
+    Asked, BackendKind, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, Origin,
+    PeriodMemory, RqMemory, Run, Signal, Whence,
 };
+pub use hears::Hears;
 pub use memory::Memory;
 pub use parts::{
     FreqLook, IdleType, LastSleep, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut,
 };
 pub use risetime_model::Name;
-pub use sink::{Hears, Tee, TraceSink};
+pub use sink::{Tee, TraceSink};
 pub use threads::{Role, Thread, Threads};
 pub use why::Why;
 

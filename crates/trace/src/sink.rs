@@ -1,6 +1,6 @@
 //! Sinks: where events go.
 
-use crate::{Event, Header};
+use crate::{Event, Header, Hears};
 use risetime_kernel::units::Instant;
 
 /// A receiver of a trace: header once, then events in time order, then the end once.
@@ -14,30 +14,6 @@ pub trait TraceSink {
     /// The events that are worth making: others may come or not. The same from header to end.
     fn listens(&self) -> Hears {
         Hears::All
-    }
-}
-
-/// Kinds of events that a sink takes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hears {
-    /// No events.
-    Nothing,
-    /// The events that figures are made of: not the signals of runqueues, nor what is told for a
-    /// person who looks at the trace. A third of a phone's events are those.
-    Figures,
-    /// Every event that tells what happened.
-    All,
-    /// The attributes of tasks at the time, too ([`Event::Prio`], [`Event::Clamps`],
-    /// [`Event::CpuClamps`]). Nothing but a file for a person wants it: for a simulator it follows
-    /// from the workload.
-    Attributes,
-}
-
-impl Hears {
-    /// Whether `event` is taken in.
-    #[inline(always)]
-    pub fn to(self, event: &Event) -> bool {
-        self >= event.hears()
     }
 }
 

@@ -6,6 +6,7 @@
 //! which shows that it can complain.
 
 mod callers;
+mod circles;
 mod releases;
 mod rooms;
 mod sim;
@@ -80,6 +81,11 @@ fn what_a_release_does_is_asked_of_the_table() {
 #[test]
 fn the_simulator_is_in_rooms() {
     assert_eq!(sim::complaints(&root().join("crates")), [""; 0]);
+}
+
+#[test]
+fn files_use_each_other_in_short_circles_only() {
+    assert_eq!(circles::complaints(&root().join("crates")), [""; 0]);
 }
 
 #[test]

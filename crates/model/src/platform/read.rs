@@ -1,8 +1,9 @@
 //! Reader of TOML into [`Platform`], and all that can be wrong on the way.
 
+use super::text::{MAX_CPUS, checked_name, cpu_list};
 use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, thermal, topology, work};
 use crate::InputError;
-use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
+use crate::input::{check_size, looks_like_path, printable, read_file, unknown_name};
 use crate::library;
 use crate::toml_in::{Doc, Scalar, Table};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, SCHED_CAPACITY_SCALE, Span};
@@ -11,8 +12,6 @@ use std::path::Path;
 
 /// Size limit of a platform file.
 const MAX_BYTES: usize = 1 << 20;
-/// The most CPUs that a machine may have.
-const MAX_CPUS: u64 = 1024;
 /// 100 GHz: anything above is a unit mistaken.
 const MAX_KHZ: u64 = 100_000_000;
 /// 1 kW per CPU: anything above is a unit mistaken.
@@ -107,28 +106,6 @@ impl Platform {
     }
 }
 
-/// A name that fits a line, a file name and a `--policy NAME+key=value`.
-pub(crate) fn checked_name(
-    table: &Table<'_>,
-    key: &'static str,
-    name: &str,
-) -> Result<String, InputError> {
-    checked_word(name).map_err(|what| table.error_of(key, what))?;
-    Ok(name.to_string())
-}
-
-/// Checks a name, wherever it stands. Errors (without place): what it is, and what was wanted.
-pub(crate) fn checked_word(name: &str) -> Result<(), String> {
-    let good = |c: char| !c.is_control() && !c.is_whitespace() && !"+=/\\,".contains(c);
-    if name.is_empty() || name.chars().count() > 64 || !name.chars().all(good) {
-        return Err(format!(
-            "is \"{}\", wanted 1 to 64 characters without spaces, `+`, `=`, `,` and slashes",
-            one_line(name)
-        ));
-    }
-    Ok(())
-}
-
 /// The clusters of the domains from the list of last-level caches, if there is one.
 fn set_clusters(platform: &mut Platform, llc: &[Vec<CpuId>]) -> Result<(), String> {
     let mut of = vec![0; platform.nr_cpus()];
@@ -202,42 +179,6 @@ fn domain(
         work: work.clone(),
     };
     Ok(cpus.chunks(each).map(policy).collect())
-}
-
-/// The CPUs of a list such as `0-3,6`, ascending.
-///
-/// Errors (without place): empty, not of this form, a number above 1023, a CPU twice.
-pub(crate) fn cpu_list(list: &str) -> Result<Vec<u32>, String> {
-    let shown = one_line(list);
-    let form = || format!("is \"{shown}\", wanted a list of CPUs such as \"0-3,6\"");
-    let number = |s: &str| -> Result<u64, String> {
-        let s = s.trim();
-        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(form());
-        }
-        let n = s.parse().unwrap_or(u64::MAX);
-        if n >= MAX_CPUS {
-            return Err(format!(
-                "names CPU {}: a machine has at most {MAX_CPUS} CPUs, numbered from 0",
-                one_line(s)
-            ));
-        }
-        Ok(n)
-    };
-    let mut seen = [false; MAX_CPUS as usize];
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!("has the range {first}-{last}, whose end is below its start"));
-        }
-        for cpu in first..=last {
-            if std::mem::replace(&mut seen[cpu as usize], true) {
-                return Err(format!("names CPU {cpu} twice"));
-            }
-        }
-    }
-    Ok((0..MAX_CPUS as u32).filter(|&c| seen[c as usize]).collect())
 }
 
 /// Checks that CPU numbers run from 0 without gaps.

@@ -18,7 +18,7 @@
 //! Keys are those of a device tree's `thermal-zones` where there is one (Documentation/devicetree/bindings/thermal), with
 //! units. Left out: sensors that interrupt (a polling delay of 0), limits and weights of cooling maps, fans.
 
-use super::read::{checked_name, cpu_list};
+use super::text::{checked_name, cpu_list};
 use super::{Domain, Platform, cpu_ranges};
 use crate::InputError;
 use crate::toml_in::{Table, quote};

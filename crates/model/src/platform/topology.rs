@@ -14,10 +14,9 @@
 //! non-NUMA levels must nest (`topology_span_sane`). Left out: packages as a level of their own (the
 //! kernel's PKG is the node), books and drawers, memory sizes, nodes without CPUs.
 
-use super::write::cpu_ranges;
+use super::text::{cpu_list, cpu_ranges};
 use super::{Domain, Platform};
 use crate::InputError;
-use crate::platform::read::cpu_list;
 use crate::settings::{Int, Key};
 use crate::toml_in::{Table, TextsOrTable};
 use risetime_kernel::units::CpuId;

@@ -11,7 +11,7 @@
 
 use super::{Domain, Opp, Work};
 use crate::InputError;
-use crate::platform::read::checked_name;
+use crate::platform::text::checked_name;
 use crate::toml_in::{Table, quote};
 use risetime_kernel::units::MicroWatts;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Writer of [`Platform`] as TOML; its text reads back as the same platform.
 
-use super::{Domain, Platform, thermal, topology};
+use super::{Domain, Platform, cpu_ranges, thermal, topology};
 use crate::toml_in::{key, quote};
 use risetime_kernel::units::CpuId;
 use std::fmt::Write;
@@ -100,23 +100,4 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
         out.push_str("]\n");
     }
     super::work::write(out, d);
-}
-
-/// `0-3,6` for CPUs 0, 1, 2, 3 and 6 (ascending).
-pub fn cpu_ranges(cpus: &[CpuId]) -> String {
-    let mut out = String::new();
-    let mut i = 0;
-    while i < cpus.len() {
-        let mut j = i;
-        while j + 1 < cpus.len() && cpus[j + 1].0 == cpus[j].0 + 1 {
-            j += 1;
-        }
-        let sep = if out.is_empty() { "" } else { "," };
-        let _ = match j - i {
-            0 => write!(out, "{sep}{}", cpus[i].0),
-            _ => write!(out, "{sep}{}-{}", cpus[i].0, cpus[j].0),
-        };
-        i = j + 1;
-    }
-    out
 }

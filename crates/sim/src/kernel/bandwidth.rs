@@ -39,7 +39,8 @@ use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::{CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIRATION};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::Instant;
-use risetime_kernel::units::{GroupId, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
+use risetime_trace::QuotaStat;
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -426,6 +427,31 @@ impl Kernel<'_> {
 }
 
 impl Machine {
+    /// Lists the counts of each group's quota (`cpu.stat`).
+    pub(crate) fn quotas(&self) -> Vec<(GroupId, QuotaStat)> {
+        let groups = (0..).map(GroupId).zip(&self.groups.list);
+        groups.filter_map(|(g, group)| Some((g, group.pool.as_ref()?.stat))).collect()
+    }
+
+    /// `throttled_hierarchy`: whether `g` or a group above it waits for its quota on `cpu`.
+    pub(crate) fn throttled_hierarchy(&self, cpu: CpuId, g: GroupId) -> bool {
+        self.groups.limited && self.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy()
+    }
+
+    /// Whether a task of `g` would not run on `dst` (`lb_throttled_hierarchy`), or leaves a runqueue
+    /// that is frozen (up to 6.17, `throttled_lb_pair`).
+    pub(crate) fn lb_throttled(&self, dst: CpuId, src: CpuId, g: GroupId) -> bool {
+        self.throttled_hierarchy(dst, g)
+            || (!throttles_tasks(self.rev) && self.throttled_hierarchy(src, g))
+    }
+
+    /// Whether a walk up the hierarchy ends at `g`, because it is throttled (up to 6.17).
+    pub(crate) fn ends_at_throttled(&self, cpu: CpuId, g: GroupId) -> bool {
+        self.groups.limited
+            && !throttles_tasks(self.rev)
+            && self.groups.rq(cpu, g).bandwidth.throttled
+    }
+
     pub(crate) fn throttles_tasks(&self) -> bool {
         throttles_tasks(self.rev)
     }

@@ -15,9 +15,8 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::class::select_task_rq_fork;
-use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker};
-use crate::kernel::rq::{Parts, Rq};
+use crate::kernel::rq::Rq;
 use crate::kernel::util_est::take_hints;
 use crate::mech::preempt::wakes_from;
 use crate::state::class::Class;
@@ -26,7 +25,6 @@ use crate::state::costs::Kind;
 use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
-use crate::state::hooks::Step;
 use crate::state::machine::Role;
 use crate::state::machine::{Machine, State};
 use crate::state::tracker::Heard;
@@ -34,11 +32,9 @@ use crate::state::wake_list::Wakee;
 use crate::time::cost;
 use crate::time::queue::Ev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
-use risetime_kernel::pelt_cfs::{
-    migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
-};
-use risetime_kernel::uclamp::{Uclamp, UclampRq};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::pelt_cfs::{post_init_entity_util_avg, remove_entity_load_avg};
+use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
@@ -73,14 +69,6 @@ impl Rq<'_, '_> {
             }
         }
         self.leave_queue(task, state, kind);
-    }
-
-    /// Takes the running task off its CPU's queue.
-    pub(crate) fn leave_queue(&mut self, task: TaskId, state: State, kind: DequeueKind) {
-        self.update_rq_clock();
-        self.set_state(task, state);
-        self.deactivate(task, kind);
-        self.set_need_resched();
     }
 
     /// `sched_yield`: the class's own, then another look at the queue.
@@ -284,7 +272,8 @@ impl Kernel<'_> {
 
     /// Moves the ticks: the next one comes after `first`, and all later ones from there.
     pub(crate) fn move_tick_grid(&mut self, first: Span) {
-        self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
+        let (now, tick) = (self.m.now, self.m.tick);
+        self.m.ticks.set_offset(Span((now.0 + first.0) % tick.0), now, tick);
         let at = self.m.now + first;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             if self.m.cpu(cpu).curr.is_some() {
@@ -292,13 +281,6 @@ impl Kernel<'_> {
             }
         }
         self.m.grid_first = Some(at);
-    }
-
-    /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
-    /// does in active balance).
-    pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        self.rq(from).detach(task, to, why);
-        self.rq(to).attach(task, from);
     }
 
     // ------------------------------------------------------------------ threads of a core
@@ -422,150 +404,6 @@ impl Rq<'_, '_> {
         (!self.m().throttle_work.contains(cpu)).then_some(task)
     }
 
-    /// Lets the caches of `task` cool down, since another task will run.
-    fn cool_down(&mut self, task: TaskId) {
-        if cost::switches(&self.m().costs) {
-            let m = self.parts();
-            cost::cool_down(m.c, &mut m.tasks[task.index()], m.now);
-        }
-    }
-
-    // ------------------------------------------------------------------ from one CPU to another
-
-    /// Takes a queued or running task, or one in limbo, off this CPU for its move to another one.
-    pub(crate) fn detach(&mut self, task: TaskId, to: CpuId, why: Why) {
-        match self.m().task(task).throttled {
-            true => self.detach_throttled(task, to, why),
-            false => self.detach_task(task, to, why),
-        }
-    }
-
-    /// Queues `task`, which left CPU `from`, here: the second half of a migration.
-    pub(crate) fn attach(&mut self, task: TaskId, from: CpuId) {
-        match self.m().task(task).throttled {
-            true => self.attach_throttled(task),
-            false => self.attach_task(task, from),
-        }
-    }
-
-    /// `detach_task`: a queued or running task leaves for another CPU.
-    fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
-        let from = self.cpu;
-        self.update_rq_clock();
-        let running = self.m().cpu(from).curr == Some(task);
-        if running {
-            self.tell_progress();
-        }
-        self.deactivate(task, DequeueKind::Migrate);
-        if running {
-            // The task leaves the CPU runnable: the stopper has taken its place.
-            if self.m().groups.on() {
-                let group = self.m().task(task).group;
-                self.put_prev_parents(group, None);
-            }
-            self.cool_down(task);
-            let (now, c) = (self.m().now, self.c());
-            c.curr = None;
-            c.idle_time.begins(now);
-            self.track(Heard::Switch { cpu: from, prev: Some(task), next: None });
-            self.core_shared();
-            self.c().work_gen += 1;
-            let prev = Some((task, SwitchOut::Preempted));
-            self.emit(Event::Switch { cpu: from, prev, next: None });
-            self.set_need_resched();
-        }
-        let forgets = !self.m().does(Step::SignalsMigrate);
-        let fair = self.m().is_fair(task);
-        let t = self.t(task);
-        if fair {
-            t.avg.last_update_time.0 = 0;
-        }
-        if forgets {
-            (t.avg.util_avg, t.avg.util_sum) = (Util(0), 0);
-        }
-        t.cpu = to;
-        if fair {
-            self.track(Heard::Migrate { task, from, to });
-        }
-        self.emit(Event::Migrate { task, from, to, why });
-    }
-
-    /// `attach_task`.
-    fn attach_task(&mut self, task: TaskId, from: CpuId) {
-        if !self.m().is_fair(task) {
-            self.set_task_rq_fair(task, from);
-        }
-        self.update_rq_clock();
-        self.activate(task, EnqueueKind::Migrated, false);
-        self.wakeup_preempt(task, false);
-    }
-
-    /// Takes a task in limbo off this CPU for its move to another one (`dequeue_throttled_task`).
-    fn detach_throttled(&mut self, task: TaskId, to: CpuId, why: Why) {
-        let (from, g) = (self.cpu, self.m().task(task).group);
-        self.level(g).bandwidth.limbo.retain(|t| *t != task);
-        self.update_rq_clock();
-        self.update_load_avg(task, Join::Detach);
-        self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
-        let t = self.t(task);
-        t.avg.last_update_time.0 = 0;
-        t.cpu = to;
-        self.emit(Event::Migrate { task, from, to, why });
-    }
-
-    /// Puts a migrated, throttled task into limbo here, or onto the queue
-    /// where its group has quota (`enqueue_throttled_task`).
-    fn attach_throttled(&mut self, task: TaskId) {
-        let g = self.m().task(task).group;
-        self.update_rq_clock();
-        if self.level(g).bandwidth.in_throttled_hierarchy() {
-            self.uclamp(task, UclampRq::uclamp_rq_inc);
-            self.level(g).bandwidth.limbo.push(task);
-        } else {
-            self.t(task).throttled = false;
-            self.activate(task, EnqueueKind::Migrated, false);
-            self.wakeup_preempt(task, false);
-        }
-    }
-
-    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
-    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
-        let g = self.m().task(task).group;
-        if !std::mem::take(&mut self.t(task).throttled) {
-            return;
-        }
-        self.level(g).bandwidth.limbo.retain(|t| *t != task);
-        self.update_rq_clock();
-        self.enqueue_task_fair(task, EnqueueKind::Wakeup, true);
-    }
-
-    /// Moves a sleeping task; its load is taken off its old runqueue, this one, at the next update
-    /// (`migrate_task_rq_fair`).
-    fn migrate_task_rq(&mut self, task: TaskId, to: CpuId, why: Why) {
-        let from = self.cpu;
-        if !self.m().is_fair(task) {
-            self.migrate_task_rq_dl(task);
-            self.migrate_task_rq_overcommit(task);
-            self.t(task).cpu = to;
-            return self.emit(Event::Migrate { task, from, to, why });
-        }
-        self.migrate_vruntime(task);
-        let now = self.m().sched_clock();
-        let Parts { c, tasks, groups, series, decay, .. } = self.parts();
-        let t = &mut tasks[task.index()];
-        let (clock, idle) = (c.clock, c.curr.is_none());
-        let cfs = level_avg(c, groups, from, t.group);
-        remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
-        migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
-        if series.tracks_waiting() {
-            t.waiting.catch_up(decay, &t.avg);
-        }
-        t.avg.last_update_time.0 = 0;
-        t.cpu = to;
-        self.track(Heard::Migrate { task, from, to });
-        self.emit(Event::Migrate { task, from, to, why });
-    }
-
     /// A thread that is none of the workload's wakes for the first time in this trace.
     fn wake_up_first(&mut self, task: TaskId) {
         let (cpu, t, max_speed) = (self.cpu, self.m().task(task), self.m().max_speed(task));
@@ -648,6 +486,32 @@ impl Rq<'_, '_> {
         self.preempt().waking_on = None;
     }
 
+    /// Puts off this CPU's look for who is to run, until it is done with the wakeup of `task`: of a busy one in whose system
+    /// call that happens, not at all; of another one, or an idle one, to when it comes to it.
+    ///
+    /// A busy one in whose interrupt that happens looks at the interrupt's end. Under lazy preemption whoever runs is charged
+    /// up to there; else not: `wakeup_preempt` sees `TIF_NEED_RESCHED`, and has the next look at the clock left out
+    /// (`rq_clock_skip_update`).
+    fn pay_for_resched(&mut self, task: TaskId, waker: Waker) {
+        let own = waker.cpu == self.cpu;
+        let busy = own && self.m().cpu(self.cpu).curr.is_some();
+        let kind = match (own, busy) {
+            (true, true) => Kind::Preempt,
+            (true, false) => Kind::Resched,
+            (false, _) => Kind::Remote,
+        };
+        let lazily = self.m().slots.preempt.flagged.contains(self.cpu);
+        let goes_on = busy && !(waker.irq && lazily);
+        if goes_on || self.m().costs.is_free(kind) {
+            return;
+        }
+        let takes = self.takes(kind, task);
+        if busy {
+            self.steal(takes);
+        }
+        self.holds_resched(takes);
+    }
+
     // ------------------------------------------------------------------ attributes
 
     /// `sched_setattr` and `sched_setaffinity` of a task on itself.
@@ -663,7 +527,7 @@ impl Rq<'_, '_> {
         let same = t.asked == asked && attr.taskgroup.is_none();
         self.set_class(task, attr);
         self.renew_clamps(task);
-        if let Some(cpu) = self.t(task).sched.binds.take() {
+        if let Some(cpu) = self.t(task).slots.dl_rules.binds.take() {
             self.set_cpus_allowed(task, cpu);
         }
         if let Some(path) = &attr.taskgroup {
@@ -680,30 +544,6 @@ impl Rq<'_, '_> {
             return;
         }
         self.tell_max_speed(task);
-    }
-
-    /// Tells what a task may get at most, where that is new.
-    pub(crate) fn tell_max_speed(&mut self, task: TaskId) {
-        let max_speed = self.m().max_speed(task);
-        let new = std::mem::replace(&mut self.t(task).max_speed, max_speed) != max_speed;
-        // The task's creation tells the new speed.
-        if self.m().task(task).state == State::New {
-            return;
-        }
-        if new {
-            self.emit(Event::MaxSpeed { task, max_speed });
-        }
-        self.tell_speed_limits(task);
-    }
-
-    /// Tells what takes speed from a task, where that is new.
-    pub(crate) fn tell_speed_limits(&mut self, task: TaskId) {
-        let limits = self.m().speed_limits(task);
-        if std::mem::replace(&mut self.t(task).speed_limits, limits) != limits {
-            let full = self.m().full_speed();
-            let (affinity, clamped) = limits.unwrap_or((full, full));
-            self.emit(Event::SpeedLimits { task, affinity, clamped });
-        }
     }
 
     /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to any allowed one.

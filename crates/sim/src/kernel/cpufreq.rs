@@ -10,7 +10,6 @@
 //! and then waits in the driver; a decision that comes meanwhile is taken up afterwards.
 //! Source: kernel/sched/cpufreq_schedutil.c, drivers/cpufreq/cpufreq.c.
 
-use crate::kernel::Kernel;
 use crate::kernel::governor::Occasion;
 use crate::kernel::policy::Policy;
 use crate::state::class::ClassTimer;
@@ -39,17 +38,10 @@ pub(crate) const SUGOV_WORK_NS: Int = Int::new(Param {
     home: Home::Simulator(Neutral::None),
 });
 
-impl Kernel<'_> {
-    /// Starts every policy: at its lowest frequency, then where its governor wants it.
-    pub(crate) fn start_policies(&mut self) {
-        for domain in 0..self.m.domains.len() {
-            self.policy(domain).start();
-        }
-    }
-}
-
 impl Policy<'_, '_> {
-    fn start(&mut self) {
+    /// `cpufreq_start_governor`: begins at the lowest frequency, then goes where its governor wants
+    /// it.
+    pub(crate) fn start_governor(&mut self) {
         self.tell_tracker();
         let request = self.ask(|governor, view, effects| governor.start(view, effects));
         self.grant();
@@ -194,7 +186,7 @@ impl Policy<'_, '_> {
     /// that.
     pub(crate) fn set_hw_to(&mut self, freq: KHz) {
         self.d().hw_asked = freq;
-        let freq = self.d().hw_cap.map_or(freq, |cap| freq.min(cap));
+        let freq = self.d().slots.pressure.hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.d().cpus);
         for &cpu in &cpus {
             self.rq(cpu).tell_progress();

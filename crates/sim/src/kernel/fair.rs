@@ -13,12 +13,12 @@
 
 use crate::kernel::placement::idle_sibling::sched_idle_rq;
 use crate::kernel::rq::Rq;
-use crate::state::class::{Class, load_of};
+use crate::state::class::Class;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::from_time_0;
-use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
+use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
 use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
 use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_blocked_se, update_load_avg_se};
@@ -61,13 +61,14 @@ impl Rq<'_, '_> {
             let m = self.parts();
             let t = &mut m.tasks[task.index()];
             let wait = m.series.tracks_waiting()
-                && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
+                && t.slots.series.waiting.catch_up(decay, &t.avg)
+                    | t.slots.series.waiting.update(decay, now, waits);
             if update_load_avg_se(pelt, now, &mut t.avg, t.weight, on_rq, runnable, running) {
                 t.util_est.cfs_se_util_change();
                 self.trace_task(task);
             }
             if wait {
-                let waiting_avg = self.m().task(task).waiting.value();
+                let waiting_avg = self.m().task(task).slots.series.waiting.value();
                 self.emit(Event::WaitingAvg { task, waiting_avg });
             }
         }
@@ -79,7 +80,7 @@ impl Rq<'_, '_> {
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
             attach_entity_load_avg(rev, decay, cfs_avg, &mut t.avg, t.weight);
             if m.series.tracks_waiting() {
-                t.waiting.attach(decay, &t.avg);
+                t.slots.series.waiting.attach(decay, &t.avg);
             }
             self.trace_task(task);
             changed = true;
@@ -388,9 +389,9 @@ impl Rq<'_, '_> {
 }
 
 impl Rq<'_, '_> {
-    /// `set_user_nice` on a task of this CPU, whether it is queued or not.
-    pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
-        let load = load_of(self.m().task(task).sched.policy, nice);
+    /// Gives a task of this CPU, whether it is queued or not, the weight of another nice value
+    /// (`reweight_task_fair`, and what `set_user_nice` does around it).
+    pub(crate) fn reweight_task_fair(&mut self, task: TaskId, nice: i8, load: LoadWeight) {
         let (rev, cpu) = (self.m().rev, self.cpu);
         let group = self.m().task(task).group;
         let queued = self.m().fair_entity(cpu, task).is_some();
@@ -425,7 +426,6 @@ impl Rq<'_, '_> {
             self.refresh_parents(group);
             self.reweight_flat(task);
         }
-        self.renice_high(task, load);
     }
 
     /// Ages what a task of another class has left of its time as a fair one, when it comes here

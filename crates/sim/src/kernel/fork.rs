@@ -1,5 +1,6 @@
 //! New tasks: what they have before anybody has run them.
 
+use crate::mech::slots::TaskSlots;
 use crate::state::class::Sched;
 use crate::state::costs::Drawn;
 use crate::state::cpuset::CpuSet;
@@ -11,7 +12,6 @@ use risetime_kernel::eevdf::Entity;
 use risetime_kernel::eevdf::LoadWeight;
 use risetime_kernel::muqss;
 use risetime_kernel::pelt_cfs::init_entity_runnable_average;
-use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::uclamp::UclampLimits;
 use risetime_kernel::uclamp::UclampTask;
@@ -23,7 +23,6 @@ use risetime_kernel::units::Span;
 use risetime_kernel::units::TaskId;
 use risetime_kernel::units::Util;
 use risetime_kernel::util_est::UtilEst;
-use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_trace::Name;
 
 /// The `nth` task of its name, which is not created yet, with the number that it will have, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
@@ -51,14 +50,12 @@ pub(crate) fn new_task(m: &Machine, comm: Name, nth: u64, role: Role) -> (TaskId
         weight,
         avg: init_entity_runnable_average(Some(weight)),
         util_est: UtilEst::default(),
-        util_avg_dequeued: Util(0),
-        waiting: WaitingAvg::default(),
         slept_at: 0,
         group: GroupId::ROOT,
         limits: UclampLimits::default(),
         moves_to: None,
         throttled: false,
-        qos: SchedQos::fork(m.slots.series.rampup_multiplier.unwrap_or(1)),
+        slots: TaskSlots::of(&m.slots),
         uclamp: UclampTask::default(),
         asked: Uclamp::default(),
         entity: Some(Entity::new(id, load)),

@@ -65,7 +65,9 @@ impl<'a> Kernel<'a> {
     /// Locks a runqueue.
     #[inline]
     pub(crate) fn rq(&mut self, cpu: CpuId) -> Rq<'_, 'a> {
-        self.m.touch(cpu);
+        if let Some(tally) = &mut self.m.tally {
+            tally.touch(cpu);
+        }
         Rq { k: self, cpu }
     }
 }
@@ -156,31 +158,6 @@ impl Rq<'_, '_> {
                 quantile(&all[busy.take(all.len() - 1).count()], draw)
             }
         }
-    }
-    /// Puts off this CPU's look for who is to run, until it is done with the wakeup of `task`: of a busy one in whose system
-    /// call that happens, not at all; of another one, or an idle one, to when it comes to it.
-    ///
-    /// A busy one in whose interrupt that happens looks at the interrupt's end. Under lazy preemption whoever runs is charged
-    /// up to there; else not: `wakeup_preempt` sees `TIF_NEED_RESCHED`, and has the next look at the clock left out
-    /// (`rq_clock_skip_update`).
-    pub(crate) fn pay_for_resched(&mut self, task: TaskId, waker: Waker) {
-        let own = waker.cpu == self.cpu;
-        let busy = own && self.m().cpu(self.cpu).curr.is_some();
-        let kind = match (own, busy) {
-            (true, true) => Kind::Preempt,
-            (true, false) => Kind::Resched,
-            (false, _) => Kind::Remote,
-        };
-        let lazily = self.m().slots.preempt.flagged.contains(self.cpu);
-        let goes_on = busy && !(waker.irq && lazily);
-        if goes_on || self.m().costs.is_free(kind) {
-            return;
-        }
-        let takes = self.takes(kind, task);
-        if busy {
-            self.steal(takes);
-        }
-        self.holds_resched(takes);
     }
     /// Keeps the CPU from looking for a task to run for `span` from when it has left its idle
     /// state.
@@ -283,7 +260,7 @@ impl Rq<'_, '_> {
     /// `get_actual_cpu_capacity` is another ([`Cpu::update_actual`]).
     pub(crate) fn update_actual(&mut self) {
         let Parts { c, domain, rev, .. } = self.parts();
-        c.update_actual(rev, domain.pressure);
+        c.update_actual(rev, domain.slots.pressure.taken);
     }
     /// Periods of its groups begin with its own ([`Groups::in_step`]).
     pub(crate) fn groups_in_step(&mut self) {
@@ -419,6 +396,30 @@ impl Rq<'_, '_> {
             self.tell(Event::Clamps { task, clamps: self.m().task(task).clamps() });
         }
     }
+    /// Tells what a task may get at most, where that is new.
+    pub(crate) fn tell_max_speed(&mut self, task: TaskId) {
+        let max_speed = self.m().max_speed(task);
+        let new = std::mem::replace(&mut self.t(task).max_speed, max_speed) != max_speed;
+        // The task's creation tells the new speed.
+        if self.m().task(task).state == State::New {
+            return;
+        }
+        if new {
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
+        self.tell_speed_limits(task);
+    }
+
+    /// Tells what takes speed from a task, where that is new.
+    pub(crate) fn tell_speed_limits(&mut self, task: TaskId) {
+        let limits = self.m().speed_limits(task);
+        if std::mem::replace(&mut self.t(task).speed_limits, limits) != limits {
+            let full = self.m().full_speed();
+            let (affinity, clamped) = limits.unwrap_or((full, full));
+            self.emit(Event::SpeedLimits { task, affinity, clamped });
+        }
+    }
+
     /// Puts an event into the event queue.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
@@ -475,13 +476,13 @@ impl Rq<'_, '_> {
     pub(crate) fn push_rt_tasks(&mut self) {
         self.k.push_rt_tasks(self.cpu);
     }
-    /// Pushes away deadline tasks that wait here.
+    /// `push_dl_tasks`: pushes away deadline tasks that wait here.
     pub(crate) fn push_dl_tasks(&mut self) {
-        self.k.push_dl_tasks(self.cpu);
+        while self.push_dl_task() {}
     }
-    /// Pushes the first deadline task that waits on this CPU away.
-    pub(crate) fn push_dl_task(&mut self) {
-        self.k.push_dl_task(self.cpu);
+    /// Pushes the first deadline task that waits on this CPU away; false: nothing moved.
+    pub(crate) fn push_dl_task(&mut self) -> bool {
+        self.k.push_dl_task(self.cpu)
     }
     /// Pulls deadline tasks that wait elsewhere.
     pub(crate) fn pull_dl_task(&mut self) {
@@ -490,7 +491,9 @@ impl Rq<'_, '_> {
     /// Marks this CPU as changed: balancing looked at the CPUs meanwhile, and the next look has to
     /// see what happens here from now on.
     fn still_locked(&mut self) {
-        self.k.m.touch(self.cpu);
+        if let Some(tally) = &mut self.k.m.tally {
+            tally.touch(self.cpu);
+        }
     }
     /// `sched_balance_newidle`; true if tasks came.
     pub(crate) fn newidle_balance(&mut self) -> bool {

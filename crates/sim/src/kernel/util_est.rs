@@ -70,7 +70,7 @@ impl Rq<'_, '_> {
         t.util_est = if off {
             UTIL_EST_OFF
         } else {
-            let risen = periodic.then_some((t.avg.util_avg, t.util_avg_dequeued));
+            let risen = periodic.then_some((t.avg.util_avg, t.slots.series.util_avg_dequeued));
             let running = Running { delta_exec, rampup_multiplier: multiplier, risen };
             util_est_update_running(decay, t.util_est, &running)
         };
@@ -99,7 +99,7 @@ impl Rq<'_, '_> {
             t.util_est = UTIL_EST_OFF;
         } else {
             if !t.util_est.unchanged() {
-                t.util_avg_dequeued = t.avg.util_avg;
+                t.slots.series.util_avg_dequeued = t.avg.util_avg;
             }
             let (util, runnable) = (t.avg.util_avg, t.avg.runnable_avg);
             t.util_est =
@@ -120,6 +120,6 @@ pub(crate) fn take_hints(series: &Series, t: &mut Task, hints: &[SchedQosHint]) 
     }
     for hint in hints {
         // The workload was checked: the kernel takes them all.
-        let _ = t.qos.set(*hint);
+        let _ = t.slots.series.qos.set(*hint);
     }
 }

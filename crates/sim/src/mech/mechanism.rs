@@ -3,7 +3,7 @@
 use crate::kernel::Kernel;
 use crate::mech::slots::Slot;
 use crate::state::machine::Machine;
-use crate::time::queue::Ev;
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::units::{CpuId, Instant};
 use risetime_model::settings::Group;
 use risetime_model::{Experiment, InputError};
@@ -20,6 +20,10 @@ pub(crate) trait Mechanism: Slot {
     /// Creates its state of the machine, which is complete but for the mechanisms.
     fn of_machine(_: &Experiment, _: &Machine) -> Self::OfMachine {
         Self::OfMachine::default()
+    }
+    /// Creates its state of the frequency domain of this number, before there is a machine.
+    fn of_domain(_: &Experiment, _domain: usize) -> Self::OfDomain {
+        Self::OfDomain::default()
     }
     /// Creates its state of a CPU, when those of lower numbers have theirs.
     fn of_cpu(_: &Experiment, _: &Machine, _: CpuId) -> Self::OfCpu {
@@ -42,6 +46,10 @@ pub(crate) trait Mechanism: Slot {
     /// Errors: what the workload asks for, and this machine has not.
     fn begin(_: &mut Kernel, _: &Experiment) -> Result<bool, InputError> {
         Ok(false)
+    }
+    /// Carries out what was planned for now. True: the scheduling domains are to be built anew.
+    fn event(_: &mut Kernel, _: Planned) -> bool {
+        false
     }
     /// Lists what is planned at the start, of its own accord.
     fn plans(_: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {

@@ -32,8 +32,10 @@ pub(crate) fn close(m: &mut Machine, way: ShortWay) {
         ShortWay::Plain => m.plain = false,
         ShortWay::Glance => m.glances = false,
         ShortWay::Tally => m.tally = None,
-        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.pd.cost = Vec::new()),
-        ShortWay::Jiffy => m.keeps_jiffy = false,
+        ShortWay::EmCost => {
+            m.domains.iter_mut().for_each(|d| d.slots.perf_domain.cost = Vec::new())
+        }
+        ShortWay::Jiffy => m.ticks.keeps_jiffy = false,
         ShortWay::SameOpp => m.keeps_opp = false,
         ShortWay::Unheard => m.unheard = false,
     }

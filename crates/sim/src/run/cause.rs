@@ -13,7 +13,7 @@
 use crate::kernel::class::stop::STOP_WORK;
 use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::governor::GOVERNOR;
-use crate::kernel::governor::{self, Works};
+use crate::kernel::governor::{self, GoesBy, Works};
 use crate::kernel::tracker::TRACKER;
 use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::mech::pressure;
@@ -34,7 +34,6 @@ use risetime_kernel::features;
 use risetime_kernel::fits::{Fit, util_fits_cpu};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
 use risetime_kernel::units::{Capacity, CpuId, GroupId, KHz, Span, TaskId, Util};
-use risetime_model::settings::keys::governor::{FIXED, PERFORMANCE};
 use risetime_model::settings::{Int, Key, Name, Param};
 use risetime_model::workload::{Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
@@ -186,7 +185,8 @@ impl Cause {
     pub fn words_in(self, experiment: &Experiment) -> (&'static str, &'static str) {
         let own = CAUSES.iter().find(|c| c.cause == self).map_or(("", ""), |c| (c.label, c.about));
         let name = experiment.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL);
-        let samples = matches!(name, "ondemand" | "conservative" | "interactive");
+        let goes_by = governor::goes_by(&experiment.platform, &experiment.settings);
+        let samples = goes_by == GoesBy::Samples;
         let walt = experiment.settings.get(&TRACKER) == Some("walt");
         match self {
             Cause::PeltRamp if walt => {
@@ -203,7 +203,7 @@ impl Cause {
                 "no frequency invariance",
                 "util is a share of the present frequency, from which the governor goes on a quarter at a time",
             ),
-            Cause::Opp if matches!(name, "powersave" | "userspace") => (
+            Cause::Opp if goes_by == GoesBy::Fixed => (
                 "the governor's fixed choice",
                 "the governor never looks, and its frequency is not the highest",
             ),
@@ -232,7 +232,8 @@ impl Cause {
     pub fn acts_in(self, experiment: &Experiment) -> bool {
         let domains = &experiment.platform.domains;
         let governor = experiment.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL);
-        let fixed = FIXED.contains(&governor);
+        let goes_by = governor::goes_by(&experiment.platform, &experiment.settings);
+        let fixed = matches!(goes_by, GoesBy::Highest | GoesBy::Fixed);
         let opps = domains.iter().any(|d| d.opps.len() > 1);
         let unequal = domains.iter().any(|d| d.capacity != domains[0].capacity);
         let settings = &experiment.settings;
@@ -241,7 +242,7 @@ impl Cause {
             Cause::PeltRamp => policies(experiment).any(|p| !is_deadline(&p)),
             Cause::Invariance => opps || domains.iter().any(|d| d.capacity != Capacity(1024)),
             Cause::Opp => {
-                opps && governor != PERFORMANCE && policies(experiment).any(|p| !is_deadline(&p))
+                opps && goes_by != GoesBy::Highest && policies(experiment).any(|p| !is_deadline(&p))
             }
             Cause::Reservation => opps && !fixed && policies(experiment).any(|p| is_deadline(&p)),
             Cause::RateLimit => {

@@ -10,9 +10,10 @@
 
 use crate::kernel::Kernel;
 use crate::run::cause::{self, Without};
+use crate::run::mechanisms;
 use crate::run::replay::Steers;
 use crate::state::machine::{Role, Todo};
-use crate::time::queue::{Changed, Ev};
+use crate::time::queue::Ev;
 use crate::user::User;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_model::{InputError, Subject, Workload};
@@ -83,7 +84,7 @@ impl Simulation<'_> {
     /// Starts the policies, with all CPUs idle, before the first event.
     pub(crate) fn start(&mut self) {
         let k = &mut self.k;
-        k.start_policies();
+        (0..k.m.domains.len()).for_each(|domain| k.policy(domain).start_governor());
         for cpu in (0..k.m.cpus.len() as u32).map(CpuId) {
             k.rq(cpu).enter_idle();
             k.rq(cpu).trace_cfs();
@@ -108,20 +109,20 @@ impl Simulation<'_> {
 
     /// The reason for which the run cannot go on.
     #[cold]
-    fn failure(&mut self) -> Stopped {
-        let of = |k: &Kernel<'_>, task: TaskId, what: String| Stopped::Task {
-            comm: k.m.task(task).comm.to_string(),
+    fn failure(&self) -> Stopped {
+        let of = |task: TaskId, what: String| Stopped::Task {
+            comm: self.k.m.task(task).comm.to_string(),
             what,
         };
-        if let Some((task, what)) = self.user.together.failed.take() {
-            return of(&self.k, task, what);
+        if let Some((task, what)) = &self.user.together.failed {
+            return of(*task, what.clone());
         }
-        if let Some(refused) = self.k.refused.take() {
-            return Stopped::Refused(refused);
+        if let Some(refused) = &self.k.refused {
+            return Stopped::Refused(refused.clone());
         }
         let at = self.k.m.now.as_ms();
         let endless = self.user.stuck.unwrap_or(TaskId(0));
-        of(&self.k, endless, format!("its loops take no time (at {at} ms)"))
+        of(endless, format!("its loops take no time (at {at} ms)"))
     }
 
     pub(crate) fn dispatch(&mut self, ev: Ev) {
@@ -161,23 +162,10 @@ impl Simulation<'_> {
             Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),
             Ev::CfsSlack { group, awake } => k.cfs_slack(group, awake),
             Ev::Irq { cpu, step } => k.rq(cpu).irq(step),
-            Ev::Pressure { source, domain, value } => {
-                if k.pressure_changes(source, domain as usize, value) {
+            Ev::MechanismFirst(planned) | Ev::MechanismLast(planned) => {
+                if mechanisms::event(k, planned) {
                     k.rebuild_sched_domains();
                 }
-            }
-            Ev::Thermal { zone } => k.thermal_zone_device_update(zone),
-            Ev::Setting(Changed::PeltMultiplier) => {
-                k.m.decay = k.m.decay_later.unwrap_or(k.m.decay);
-            }
-            Ev::Setting(Changed::EnergyModel) => {
-                k.m.root.energy_model = true;
-                k.rebuild_sched_domains();
-            }
-            Ev::Setting(Changed::Highres) => {
-                k.m.slots.hrtimers.low_res = !k.m.slots.hrtimers.low_res;
-                let online: Vec<CpuId> = k.m.root.online.iter().collect();
-                online.into_iter().for_each(|cpu| k.rq(cpu).changes_resolution());
             }
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }

@@ -25,6 +25,8 @@
 //! is not asked for; nor is `dl_throttled`), pushing and pulling of real-time and
 //! deadline tasks (done as there, not asked), places of tasks in groups (only the CPU's own queue is told of).
 
+mod asked;
+mod follower;
 mod listens;
 mod own_time;
 mod signals;
@@ -34,127 +36,23 @@ mod told;
 
 use crate::Counterfactual;
 use crate::kernel::governor::Resumed;
-use crate::run::engine::Simulation;
 use crate::run::mutant::Mutant;
 use crate::run::replay::was_visited;
 use crate::run::setup;
-use crate::state::class::ClassTimer;
-use crate::state::hooks::{Answer, Chain, Hooks, Point};
+use crate::state::hooks::{Chain, Hooks};
 use crate::state::timers::Timers;
+pub use asked::{Asked, Beside, Compared, Followed, Lost};
+use follower::{Follower, Tells};
 use listens::{Listens, Shared};
-use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span};
 use risetime_model::Experiment;
-use risetime_model::workload::Attr;
 use risetime_trace::{Clock, Event, Header, Hears, Memory, RunError, TraceSink};
-use signals::{Averages, CfsTold};
+use signals::Averages;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use timeline::{Texts, What, causes_first, next_wakeups};
 use told::{levels, sleeps};
-
-/// State of the reference that its events do not say.
-#[derive(Clone, Debug, Default)]
-pub struct Beside {
-    /// Time from 0 to the first tick.
-    pub first_tick: Span,
-    /// Times at which each frequency change was wanted, by the domain's first CPU: then and from
-    /// then on the governor there counted with it. Ascending.
-    pub wanted: Vec<(Instant, CpuId, KHz)>,
-    /// The thread that creates the workload's tasks, in the reference's numbers: the agent's binds itself to one CPU.
-    pub creator: Option<TaskId>,
-}
-
-/// A decision that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// Time of the decision.
-    pub at: Instant,
-    /// Decision that was asked about. Tasks have the reference's numbers.
-    pub point: Point,
-    /// The answer here.
-    pub own: Answer,
-    /// The reference's, where it was known when asked.
-    pub given: Option<Answer>,
-    /// Answer of a simple mind: the previous CPU, the task that waits longest.
-    pub trivial: Option<Answer>,
-    /// Among how many it was chosen: CPUs allowed, tasks runnable. 0: not counted.
-    pub of: usize,
-    /// Meaning of the reference's answer here: the branch that would have given it.
-    pub theirs: &'static str,
-}
-
-/// A value of the state, before the reference's was taken over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compared {
-    /// Time of the comparison.
-    pub at: Instant,
-    /// Name of the value.
-    pub what: &'static str,
-    /// CPU that the value is of.
-    pub cpu: Option<CpuId>,
-    /// Task of the reference's that the value is of.
-    pub task: Option<TaskId>,
-    /// Value here.
-    pub own: i64,
-    /// Value in the reference.
-    pub given: i64,
-}
-
-impl Compared {
-    /// Whether the two values differ by more than a later or earlier update explains: utilisations
-    /// by 2 of 1024, loads by 1 %, times by 100 µs.
-    pub fn is_far_off(&self) -> bool {
-        let far = match self.what {
-            "vruntime" | "deadline" | "vprot" | "vlag" | "zero_vruntime" => 100_000,
-            "dl runtime" | "dl deadline" => 100_000,
-            "running_bw" => 1 << 10,
-            "task load_avg" | "cfs_rq load_avg" | "weight" => self.given.unsigned_abs() / 100 + 2,
-            _ => 2,
-        };
-        self.own.abs_diff(self.given) > far
-    }
-}
-
-/// Counts of what the reference did that this machine's state had no room for; it was put right
-/// each time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
-    /// Wakeups of tasks that were awake here.
-    pub wakeups: u64,
-    /// Switches from another task than had the CPU here.
-    pub switches: u64,
-    /// Picks where another class than the picked task's had a task to run.
-    pub picks: u64,
-}
-
-/// Results of following.
-#[derive(Clone, Debug, Default)]
-pub struct Followed {
-    /// All decisions, in their order.
-    pub asked: Vec<Asked>,
-    /// All values of the state.
-    pub compared: Vec<Compared>,
-    /// Counts of where the two were not in step.
-    pub lost: Lost,
-}
-
-impl Followed {
-    /// Whether state of one of the CPUs or of the task was found far off within `span` before `at`.
-    pub fn is_far_off(
-        &self,
-        at: Instant,
-        span: Span,
-        cpus: &[CpuId],
-        task: Option<TaskId>,
-    ) -> bool {
-        self.compared.iter().any(|c| {
-            let near = c.at <= at && at.since(c.at) < span && c.is_far_off();
-            near && (c.cpu.is_some_and(|cpu| cpus.contains(&cpu))
-                || task.is_some() && c.task == task)
-        })
-    }
-}
 
 /// Time at most from a look to the request that it leads to.
 const LOOK_LASTS: Span = Span::from_us(40);
@@ -204,7 +102,7 @@ pub fn follow(
     let broken = mutant.map(|mutant| Box::new(mutant) as Box<dyn Hooks>);
     let listens: Box<dyn Hooks> = Box::new(Listens(Rc::clone(&shared)));
     m.hooks = Some(Box::new(Chain(broken.into_iter().chain([listens]).collect())));
-    m.set_tick_offset(Span(beside.first_tick.0 % m.tick.0));
+    m.ticks.set_offset(Span(beside.first_tick.0 % m.tick.0), m.now, m.tick);
     let domains = simulation.k.m.domains.len();
     let averages = vec![Averages::default(); simulation.k.m.cpus.len()];
     let mut f = Follower {
@@ -262,21 +160,6 @@ pub fn follow(
     Ok(followed)
 }
 
-/// Facts that the reference tells and not every one does.
-#[derive(Clone, Copy)]
-struct Tells {
-    /// True if the reference tells when and where it balances.
-    looks: bool,
-    /// True if it tells from what it chooses idle states.
-    sleeps: bool,
-    /// True if it tells when a task is asked to go.
-    resched: bool,
-    /// True if it tells when governors look, and from what.
-    governs: bool,
-    /// True if it tells when ticks begin.
-    ticks: bool,
-}
-
 /// Sink of the simulation's own trace, which is not wanted.
 struct Deaf;
 
@@ -287,47 +170,6 @@ impl TraceSink for Deaf {
     fn listens(&self) -> Hears {
         Hears::Nothing
     }
-}
-
-// ---------------------------------------------------------------------- who follows
-
-struct Follower<'a, 'e> {
-    simulation: Simulation<'a>,
-    shared: Rc<RefCell<Shared>>,
-    tells: Tells,
-    events: &'e [(Instant, Event)],
-    names: BTreeMap<TaskId, String>,
-    /// Tasks here by their number there.
-    here: BTreeMap<TaskId, TaskId>,
-    /// Creator among the tasks there ([`Beside::creator`]).
-    creator: Option<TaskId>,
-    experiment: &'e Experiment,
-    /// Attributes that forked tasks take on when they first run.
-    first_act: BTreeMap<TaskId, Attr>,
-    next_wakeups: BTreeMap<usize, Instant>,
-    /// The levels at which domains are looked at there, ascending.
-    levels: Vec<u32>,
-    /// Frequency that the governor there asked for last, and when, by domain.
-    wanted: Vec<Option<(Instant, KHz)>>,
-    /// CPUs whose virtual times are counted from the same origin as there.
-    same_origin: BTreeSet<(CpuId, GroupId)>,
-    /// The wakeup that has been asked for, and where it goes there.
-    asked: Option<usize>,
-    /// The last signals of a CPU, as long as nothing but signals has been told since.
-    cfs_told: Option<CfsTold>,
-    /// Averages by CPU.
-    averages: Vec<Averages>,
-    /// Tasks whose groups have used up their quota; false: not off their CPU yet.
-    waits_for_quota: BTreeMap<TaskId, bool>,
-    /// Tasks here whose clamps still count on their CPU: only one that sleeps takes them along.
-    clamped: BTreeSet<TaskId>,
-    /// Timers of the classes of a CPU that chooses an idle state: it is told another next one.
-    aside: Timers<ClassTimer>,
-    /// CPU whose signals have just moved there.
-    moved: Option<CpuId>,
-    /// Tasks that a look has detached, with the CPU that each comes from: what left last comes first.
-    detached: Vec<(TaskId, CpuId)>,
-    followed: Followed,
 }
 
 impl Follower<'_, '_> {

@@ -3,9 +3,9 @@
 use crate::kernel::Kernel;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::mechanisms;
-use crate::mech::slots::{CpuSlots, Slots};
+use crate::mech::slots::{CpuSlots, DomainSlots, Id, Slots};
 use crate::state::machine::Machine;
-use crate::time::queue::Ev;
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::units::{CpuId, Instant};
 use risetime_model::settings::Group;
 use risetime_model::{Experiment, InputError};
@@ -24,6 +24,11 @@ macro_rules! of_all {
         /// Creates the state of all mechanisms, of the machine.
         pub(crate) fn of_machine(e: &Experiment, m: &Machine) -> Slots {
             Slots { $($name: crate::mech::$name::state::Own::of_machine(e, m),)* }
+        }
+
+        /// Creates the state of all mechanisms, of one frequency domain.
+        pub(crate) fn of_domain(e: &Experiment, domain: usize) -> DomainSlots {
+            DomainSlots { $($name: crate::mech::$name::state::Own::of_domain(e, domain),)* }
         }
 
         /// Creates the state of all mechanisms, of one CPU.
@@ -53,6 +58,14 @@ macro_rules! of_all {
             let mut rebuild = false;
             $(rebuild |= crate::mech::$name::state::Own::begin(k, e)?;)*
             Ok(rebuild)
+        }
+
+        /// Lets a mechanism carry out what it has planned for now. True: the scheduling domains are
+        /// to be built anew.
+        pub(crate) fn event(k: &mut Kernel, planned: Planned) -> bool {
+            match planned.of {
+                $(Id::$name => crate::mech::$name::state::Own::event(k, planned),)*
+            }
         }
 
         /// Lists what the mechanisms plan at the start.

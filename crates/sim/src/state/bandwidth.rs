@@ -2,9 +2,8 @@
 //!
 //! What happens to them: `kernel/bandwidth.rs`; arithmetic: [`risetime_kernel::bandwidth`].
 
-use crate::state::machine::Machine;
 use risetime_kernel::bandwidth::{CfsBandwidth, Runtime};
-use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
+use risetime_kernel::units::{ClockPelt, CpuId, Instant, Span, TaskId};
 use risetime_kernel::{KernelRev, features};
 use risetime_trace::QuotaStat;
 
@@ -114,31 +113,4 @@ pub(crate) fn throttles_tasks(rev: KernelRev) -> bool {
 /// time accounting" (6.18).
 pub(crate) fn counts_from_throttling(rev: KernelRev, queued: bool) -> bool {
     !rev.has(features::THROTTLE_TIME_QUEUED) || (queued && !throttles_tasks(rev))
-}
-
-impl Machine {
-    /// Lists the counts of each group's quota (`cpu.stat`).
-    pub(crate) fn quotas(&self) -> Vec<(GroupId, QuotaStat)> {
-        let groups = (0..).map(GroupId).zip(&self.groups.list);
-        groups.filter_map(|(g, group)| Some((g, group.pool.as_ref()?.stat))).collect()
-    }
-
-    /// `throttled_hierarchy`: whether `g` or a group above it waits for its quota on `cpu`.
-    pub(crate) fn throttled_hierarchy(&self, cpu: CpuId, g: GroupId) -> bool {
-        self.groups.limited && self.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy()
-    }
-
-    /// Whether a task of `g` would not run on `dst` (`lb_throttled_hierarchy`), or leaves a runqueue
-    /// that is frozen (up to 6.17, `throttled_lb_pair`).
-    pub(crate) fn lb_throttled(&self, dst: CpuId, src: CpuId, g: GroupId) -> bool {
-        self.throttled_hierarchy(dst, g)
-            || (!throttles_tasks(self.rev) && self.throttled_hierarchy(src, g))
-    }
-
-    /// Whether a walk up the hierarchy ends at `g`, because it is throttled (up to 6.17).
-    pub(crate) fn ends_at_throttled(&self, cpu: CpuId, g: GroupId) -> bool {
-        self.groups.limited
-            && !throttles_tasks(self.rev)
-            && self.groups.rq(cpu, g).bandwidth.throttled
-    }
 }

@@ -7,10 +7,9 @@ use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
 use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Machine, Task};
-use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlParams, to_ratio};
-use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
+use risetime_kernel::deadline::{BW_UNIT, DlEntity, to_ratio};
+use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
-use risetime_kernel::overcommit::Moved;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_kernel::{KernelRev, features};
@@ -95,28 +94,15 @@ pub(crate) struct Sched {
     pub(crate) policy: Policy,
     /// The task's reservation, also while it is of another class again.
     pub(crate) dl: Option<Box<DlEntity>>,
-    /// The CPU that it belongs to, if it belongs to one ([`crate::mech::dl_rules::state`]).
-    pub(crate) dl_home: Option<CpuId>,
-    /// The task's CPU, where priorities stand in for deadlines and are partitioned.
-    pub(crate) bound: Option<Box<Bound>>,
-    /// The affinity that this makes of its own, until it is set.
-    pub(crate) binds: Option<CpuSet>,
     /// The group whose servers serve it while it is a real-time task; the root: it has none.
     pub(crate) served: GroupId,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
-    /// The task's entity in SCHED_HIGH, while it is not queued there; of a task that has been
-    /// there.
-    pub(crate) high: Option<Box<Entity>>,
-    /// The task's request in SCHED_OVERCOMMIT, while it is of no CPU.
-    pub(crate) overcommit: Option<Box<Moved>>,
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
     /// True if the trace says that the task's runtime is used up.
     pub(crate) told_throttled: bool,
-    /// Demotion of the task: its runtime is used up, and it is to be a normal task, or is.
-    pub(crate) demoted: Option<Box<Demoted>>,
     /// True for a CPU's stopper, whatever its policy (`stop_sched_class`).
     pub(crate) stop: bool,
     /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
@@ -125,41 +111,16 @@ pub(crate) struct Sched {
     pub(crate) muqss: Option<muqss::Entity>,
 }
 
-/// A task with a fixed priority in place of a deadline, bound to a CPU.
-pub(crate) struct Bound {
-    /// Reservation that the task asked for.
-    pub(crate) asked: DlParams,
-    /// The priority that it has for it.
-    pub(crate) priority: RtPriority,
-    pub(crate) cpu: CpuId,
-    /// CPUs where it might run before.
-    pub(crate) allowed: CpuSet,
-}
-
-/// A demotion ([`crate::kernel::class`]).
-pub(crate) struct Demoted {
-    /// Policy before the demotion; `None`: the task still has it.
-    pub(crate) was: Option<Policy>,
-    /// True if the task had runtime again in its sleep, and is promoted when it wakes.
-    pub(crate) due: bool,
-}
-
 impl Sched {
     /// A task of nice 0.
     pub(crate) fn new() -> Sched {
         Sched {
             policy: Policy::Other { slice: None },
             dl: None,
-            dl_home: None,
-            bound: None,
-            binds: None,
             served: GroupId::ROOT,
             rr_left: 0,
-            high: None,
-            overcommit: None,
             takes: None,
             told_throttled: false,
-            demoted: None,
             stop: false,
             min_asked: false,
             muqss: None,

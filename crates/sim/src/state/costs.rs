@@ -1,7 +1,6 @@
 //! Costs of what is not free, where a setting says so (`time/cost.rs`).
 
 use crate::state::draw::{draw_by, drawer, entity};
-use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Name;
 use risetime_model::platform::MAX_THREADS;
@@ -185,30 +184,5 @@ impl Costs {
         let (m, full) = (u128::from(self.memory_bound), u128::from(FULL));
         let slowed = full * speed * highest / ((full - m) * highest + m * speed).max(1);
         (slowed as u64).max(1)
-    }
-}
-
-impl Machine {
-    /// The speed of the kind of work that the running task does; of other todos than work: unused.
-    fn speed_of_kind(&self, cpu: CpuId) -> u64 {
-        let d = self.domain_of(cpu);
-        let kind = self.cpu(cpu).curr.map_or(0, |task| self.task(task).kind);
-        let own = usize::from(kind).checked_sub(1).and_then(|kind| d.kind_speed.get(kind));
-        own.copied().unwrap_or(d.speed)
-    }
-
-    /// The work per ns on `cpu`, see [`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT).
-    pub(crate) fn speed_of(&self, cpu: CpuId) -> u64 {
-        let d = self.domain_of(cpu);
-        let speed = match d.kind_speed.is_empty() {
-            true => d.speed,
-            false => self.speed_of_kind(cpu),
-        };
-        let threads = usize::from(self.cpu(cpu).core_threads);
-        if threads > 1 {
-            let beside = u128::from(self.costs.beside[threads]);
-            return (u128::from(speed) * beside / u128::from(FULL)).max(1) as u64;
-        }
-        speed
     }
 }

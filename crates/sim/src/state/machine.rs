@@ -11,9 +11,8 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
-use crate::mech::perf_domain::state::{PerfDomain, Scale};
-use crate::mech::pressure::state::Caps;
-use crate::mech::slots::{CpuSlots, Slots};
+use crate::mech::perf_domain::state::Scale;
+use crate::mech::slots::{CpuSlots, DomainSlots, Slots, TaskSlots};
 use crate::state::class::Stopper;
 use crate::state::class::{Class, ClassTimer, Classes, Sched};
 use crate::state::class::{DlFrequency, DlRules};
@@ -25,15 +24,16 @@ use crate::state::group::Groups;
 use crate::state::hooks::{Busy, Hooks};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
-use crate::state::short_ways::{self, ShortWay};
 pub(crate) use crate::state::start::{NohzKick, Start};
 use crate::state::tally::Tally;
+use crate::state::ticks::Ticks;
 use crate::state::timers::{Timers, Wakees};
-use crate::state::topology::{Place, SchedDomain, SdShared};
+use crate::state::topology::{Place, RootDomain, SchedDomain};
 use crate::state::tracker::Tracker;
 use crate::state::wake_list::Wakee;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
+use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::cpuidle::{IdleState, Limits};
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
@@ -42,18 +42,15 @@ use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::rt::{RtQueue, RtThrottle};
-use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff};
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, SCHED_CAPACITY_SCALE, Span, TaskId, Util,
     Weight,
 };
 use risetime_kernel::util_est::UtilEst;
-use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use risetime_trace::{Event, Name, PressureClass};
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
@@ -99,20 +96,18 @@ pub struct Machine {
     /// Number of tasks by name.
     pub(crate) names: Names,
     pub(crate) decay: &'static Decay,
-    /// Decay that comes later, if it is to change.
-    pub(crate) decay_later: Option<&'static Decay>,
     pub(crate) root: RootDomain,
     /// State that the classes above the fair one share.
     pub(crate) classes: Classes,
     pub(crate) tick: Span,
-    /// The tick grid: ticks are at this time plus whole ticks.
-    pub(crate) tick_offset: Span,
-    /// See [`Machine::jiffy`].
-    pub(crate) jiffy: Cell<(u64, u64)>,
+    /// The grid of ticks.
+    pub(crate) ticks: Ticks,
     /// The task groups; none unless the workload has some.
     pub(crate) groups: Groups,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
     pub(crate) creator: Option<TaskId>,
+    /// A service's task, if there is one: a process of its own, of one thread.
+    pub(crate) service: Option<TaskId>,
     /// The slice of a task that did not ask for another.
     pub(crate) base_slice: Span,
     /// Costs of what is not free.
@@ -127,9 +122,7 @@ pub struct Machine {
     pub(crate) plain: bool,
     /// Balancing may see at a glance that there is nothing to move: always, but for a test.
     pub(crate) glances: bool,
-    /// The jiffy is kept until the next one, and no reason is found for what nobody hears of: always, but
-    /// for a test.
-    pub(crate) keeps_jiffy: bool,
+    /// No reason is found for what nobody hears of: always, but for a test.
     pub(crate) unheard: bool,
     /// A util between two that led to the same OPP is known to lead there: always, but for a test.
     pub(crate) keeps_opp: bool,
@@ -275,14 +268,10 @@ pub(crate) struct FreqDomain {
     pub(crate) related: Vec<CpuId>,
     /// The frequency table, ascending, with the inefficient OPPs marked.
     pub(crate) table: Vec<FreqTableEntry>,
-    /// The energy model.
-    pub(crate) pd: PerfDomain,
     /// Scale of the domain: which capacity belongs to which frequency.
     pub(crate) scale: Scale,
     /// Work per ns of a CPU at each OPP, by frequency: see [`SPEED_SHIFT`].
     pub(crate) speeds: Vec<(KHz, u64)>,
-    /// Caps of the domain's frequency.
-    pub(crate) caps: Caps,
     /// `policy->cur`: what the kernel believes and scales PELT with.
     pub(crate) cur: KHz,
     /// Frequency of the hardware.
@@ -290,10 +279,7 @@ pub(crate) struct FreqDomain {
     /// `policy->min`, `policy->max`.
     pub(crate) min: KHz,
     pub(crate) max: KHz,
-    /// `cpufreq_get_pressure`: what that takes of each CPU's capacity.
-    pub(crate) pressure: Capacity,
-    /// Above this the hardware does not go, whatever it is asked for; what that was.
-    pub(crate) hw_cap: Option<KHz>,
+    /// Frequency that the hardware was asked for.
     pub(crate) hw_asked: KHz,
     /// The speed, of 1024, that a task without a clamp gets within the limits with which the machine starts: the highest
     /// frequency of these.
@@ -341,6 +327,8 @@ pub(crate) struct FreqDomain {
     /// The governor wants its kthread to ask it; the kthread is at that.
     pub(crate) work_asked: bool,
     pub(crate) works: bool,
+    /// State of the mechanisms ([`crate::mech`]).
+    pub(crate) slots: DomainSlots,
 }
 
 /// A governor's timer on one CPU.
@@ -351,35 +339,6 @@ pub(crate) struct GovernorTimer {
     pub(crate) generation: u32,
     /// True if the timer has expired while its CPU was idle, and is deferrable.
     pub(crate) deferred: bool,
-}
-
-/// State shared by all CPUs.
-pub(crate) struct RootDomain {
-    pub(crate) overutilized: bool,
-    /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
-    pub(crate) overloaded: bool,
-    /// EAS is possible and switched on (`sched_energy_enabled`).
-    pub(crate) energy_aware: bool,
-    /// `sched_asym_cpucap_active`, `sched_smt_active`, `sched_cluster_active`.
-    pub(crate) asym_cpucap: bool,
-    pub(crate) smt: bool,
-    pub(crate) cluster: bool,
-    /// `cpu_online_mask`; active is the same here.
-    pub(crate) online: CpuSet,
-    /// EAS is possible where the capacities are unequal: an energy model, schedutil, not switched off.
-    pub(crate) energy_model: bool,
-    /// Facts that the CPUs of a cache know about it, see [`Place`].
-    pub(crate) shared: Vec<SdShared>,
-    /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
-    pub(crate) group_imbalance: Vec<bool>,
-    /// `nohz.idle_cpus_mask`.
-    pub(crate) idle_cpus: CpuSet,
-    pub(crate) has_blocked: bool,
-    /// `nohz.needs_update`: a CPU has gone idle since `next_balance` was found.
-    pub(crate) needs_update: bool,
-    /// `nohz.next_balance`, `nohz.next_blocked`, in jiffies.
-    pub(crate) next_balance: u64,
-    pub(crate) next_blocked: u64,
 }
 
 /// State of a task.
@@ -444,8 +403,6 @@ pub(crate) struct Task {
     /// Kind of that work (`RunOf`), 0 the plain work.
     pub(crate) kind: u16,
     pub(crate) wakees: Wakees,
-    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
-    pub(crate) util_avg_dequeued: Util,
     pub(crate) role: Role,
     /// Policy and class of the task.
     pub(crate) sched: Sched,
@@ -457,12 +414,10 @@ pub(crate) struct Task {
     pub(crate) comm: Name,
     /// The clamps that it asked for, in force or not (`Cause::Clamps`).
     pub(crate) asked: Uclamp,
-    /// Waiting time (RFC 00/16, patch 12).
-    pub(crate) waiting: WaitingAvg,
     /// The group to which it moves as its first act.
     pub(crate) moves_to: Option<GroupId>,
-    /// Hints of the task (RFC 00/16, patches 10 and 11).
-    pub(crate) qos: SchedQos,
+    /// State of the mechanisms ([`crate::mech`]).
+    pub(crate) slots: TaskSlots,
     /// The cache that it last ran under, and how long it still has to wait for that of its CPU.
     pub(crate) ran_under: Option<CpuId>,
     pub(crate) cold: Span,
@@ -499,7 +454,9 @@ impl Machine {
     }
     #[inline]
     pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
-        self.touch(cpu);
+        if let Some(tally) = &mut self.tally {
+            tally.touch(cpu);
+        }
         let c = &mut self.cpus[cpu.index()];
         c.needs_changed();
         c
@@ -524,40 +481,12 @@ impl Machine {
     /// The current jiffy: ticks since the grid's start.
     #[inline]
     pub(crate) fn jiffies(&self) -> u64 {
-        self.jiffy().1
+        self.ticks.jiffy(self.now, self.tick).1
     }
     /// The first tick of the grid after now.
     #[inline]
     pub(crate) fn next_tick(&self) -> Instant {
-        Instant(self.jiffy().0.wrapping_add(self.tick.0))
-    }
-    /// The time at which the current jiffy began (wraps before time 0), and its number. Kept until
-    /// the next one.
-    #[inline]
-    fn jiffy(&self) -> (u64, u64) {
-        // One grid period ahead, so that a grid that starts later never counts below zero.
-        let count = || {
-            let ahead = self.now.0 + self.tick.0 - self.tick_offset.0;
-            (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0)
-        };
-        let (since, number) = self.jiffy.get();
-        if self.now.0.wrapping_sub(since) < self.tick.0 && self.keeps_jiffy {
-            debug_assert_eq!((since, number), count());
-            short_ways::take(ShortWay::Jiffy);
-            return (since, number);
-        }
-        let jiffy = count();
-        self.jiffy.set(jiffy);
-        jiffy
-    }
-    /// Moves the tick grid.
-    pub(crate) fn set_tick_offset(&mut self, offset: Span) {
-        self.tick_offset = offset;
-        self.jiffy.set(Machine::no_jiffy(self.now, self.tick));
-    }
-    /// A jiffy that is over, so that the next question finds out ([`Machine::jiffy`]).
-    pub(crate) fn no_jiffy(now: Instant, tick: Span) -> (u64, u64) {
-        (now.0.wrapping_sub(tick.0), 0)
+        Instant(self.ticks.jiffy(self.now, self.tick).0.wrapping_add(self.tick.0))
     }
     /// Converts `ms` to jiffies, rounded up (`msecs_to_jiffies`).
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
@@ -714,6 +643,21 @@ impl FreqDomain {
 }
 
 impl Cpu {
+    /// The fair class's signals with what other tasks add ([`Machine::cfs_util`]).
+    #[inline]
+    pub(crate) fn plain_cfs(&self) -> CfsUtil {
+        CfsUtil {
+            util_avg: self.cfs_avg.avg.util_avg + self.background_util,
+            runnable_avg: self.cfs_avg.avg.runnable_avg + self.background_util,
+            util_est: self.util_est,
+        }
+    }
+    /// Notes that what goes into [`Cpu::plain_needs`] may be another from now on: code that keeps
+    /// them asks again.
+    #[inline]
+    pub(crate) fn needs_changed(&mut self) {
+        self.needs_gen = self.needs_gen.wrapping_add(1);
+    }
     /// The capacities a fit is judged by.
     #[inline]
     pub(crate) fn capacities(&self) -> CpuCapacities {
@@ -758,6 +702,10 @@ impl Cpu {
     #[inline]
     pub(crate) fn fair_queued(&self, rev: KernelRev) -> usize {
         if rev.has(features::H_NR_RUNNABLE) { self.h_nr_runnable() } else { self.h_nr_queued() }
+    }
+    /// Whether tasks of classes between real-time and fair may come here.
+    pub(crate) fn serves_between(&self) -> bool {
+        self.slots.high.is_some() || self.slots.overcommit.is_some()
     }
     /// Whether a fair task that could run does not.
     #[inline]

@@ -17,6 +17,7 @@ pub(crate) mod plain;
 pub(crate) mod short_ways;
 pub(crate) mod start;
 pub(crate) mod tally;
+pub(crate) mod ticks;
 pub(crate) mod timers;
 pub(crate) mod topology;
 pub(crate) mod tracker;

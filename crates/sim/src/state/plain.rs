@@ -13,7 +13,6 @@
 //! of a phone; debug builds compare each answer with the long way's.
 
 use crate::state::machine::{Cpu, Machine};
-use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::features;
 use risetime_kernel::schedutil::{map_util_perf, sugov_effective_cpu_perf};
 use risetime_kernel::units::Util;
@@ -43,16 +42,6 @@ impl Machine {
 }
 
 impl Cpu {
-    /// The fair class's signals with what other tasks add ([`Machine::cfs_util`]).
-    #[inline]
-    pub(crate) fn plain_cfs(&self) -> CfsUtil {
-        CfsUtil {
-            util_avg: self.cfs_avg.avg.util_avg + self.background_util,
-            runnable_avg: self.cfs_avg.avg.runnable_avg + self.background_util,
-            util_est: self.util_est,
-        }
-    }
-
     /// `cfs`, which is at most the capacity, with what the other classes use: the same.
     #[inline]
     pub(crate) fn plain_util(&self, cfs: Util) -> Util {
@@ -63,13 +52,6 @@ impl Cpu {
     #[inline]
     pub(crate) fn plain_bw_dl(&self) -> Util {
         Util(self.dl.running_bw.wrapping_mul(1024) >> 20)
-    }
-
-    /// Notes that what goes into [`Cpu::plain_needs`] may be another from now on: code that keeps
-    /// them asks again.
-    #[inline]
-    pub(crate) fn needs_changed(&mut self) {
-        self.needs_gen = self.needs_gen.wrapping_add(1);
     }
 
     /// The needs that this util of the fair class makes schedutil ask for; `max`: no more than

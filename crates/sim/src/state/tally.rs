@@ -119,6 +119,12 @@ impl Tally {
         }
     }
 
+    /// Notes that `cpu` is locked: its share may change.
+    #[inline]
+    pub(crate) fn touch(&mut self, cpu: CpuId) {
+        self.stale.insert(cpu);
+    }
+
     /// `sum` without the shares of CPUs that a look has left out, since none of their tasks may come: their
     /// capacity still counts.
     fn left_of(&self, mut sum: Share, out: &CpuSet) -> Share {
@@ -146,14 +152,6 @@ impl Tally {
 }
 
 impl Machine {
-    /// `cpu` is locked.
-    #[inline]
-    pub(crate) fn touch(&mut self, cpu: CpuId) {
-        if let Some(tally) = &mut self.tally {
-            tally.stale.insert(cpu);
-        }
-    }
-
     /// The sums of a group; of CPUs that are not `among` those, the capacity alone. `None`: the
     /// CPUs have to be asked one by one.
     #[inline]

@@ -19,9 +19,6 @@
 
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::NewidleStats;
-use crate::state::machine::{Machine, RootDomain};
-use risetime_kernel::energy_model::is_too_complex_pre_6_7;
-use risetime_kernel::features;
 use risetime_kernel::units::CpuId;
 use std::sync::Arc;
 
@@ -72,7 +69,7 @@ pub(crate) struct SchedGroup {
     pub(crate) cores: u32,
     /// Flags of the domain below, which the group is; 0: of a single CPU.
     pub(crate) flags: u32,
-    /// Index of what is shared about it ([`RootDomain::group_imbalance`](crate::state::machine::RootDomain)).
+    /// Index of what is shared about it ([`RootDomain::group_imbalance`]).
     pub(crate) id: usize,
     /// Number of the group among the groups of all domains ([`crate::state::tally`]).
     pub(crate) slot: usize,
@@ -151,28 +148,41 @@ pub(crate) struct Place {
     pub(crate) smt: Vec<CpuId>,
 }
 
+/// State shared by all CPUs.
+pub(crate) struct RootDomain {
+    pub(crate) overutilized: bool,
+    /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
+    pub(crate) overloaded: bool,
+    /// EAS is possible and switched on (`sched_energy_enabled`).
+    pub(crate) energy_aware: bool,
+    /// `sched_asym_cpucap_active`, `sched_smt_active`, `sched_cluster_active`.
+    pub(crate) asym_cpucap: bool,
+    pub(crate) smt: bool,
+    pub(crate) cluster: bool,
+    /// `cpu_online_mask`; active is the same here.
+    pub(crate) online: CpuSet,
+    /// EAS is possible where the capacities are unequal: an energy model, schedutil, not switched off.
+    pub(crate) energy_model: bool,
+    /// Facts that the CPUs of a cache know about it, see [`Place`].
+    pub(crate) shared: Vec<SdShared>,
+    /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
+    pub(crate) group_imbalance: Vec<bool>,
+    /// `nohz.idle_cpus_mask`.
+    pub(crate) idle_cpus: CpuSet,
+    pub(crate) has_blocked: bool,
+    /// `nohz.needs_update`: a CPU has gone idle since `next_balance` was found.
+    pub(crate) needs_update: bool,
+    /// `nohz.next_balance`, `nohz.next_blocked`, in jiffies.
+    pub(crate) next_balance: u64,
+    pub(crate) next_blocked: u64,
+}
+
 impl RootDomain {
     /// `set_idle_cores`: around a CPU there is a core of which all threads are idle, or none.
     pub(crate) fn set_idle_cores(&mut self, place: &Place, there: bool) {
         if let Some(shared) = place.balance_shared {
             self.shared[shared].has_idle_cores = there;
         }
-    }
-}
-
-impl Machine {
-    /// Whether wakeups look at energy: unequal capacities with known power, and no core with several
-    /// threads (`build_perf_domains`, `sched_is_eas_possible`).
-    pub(crate) fn sched_is_eas_possible(&self) -> bool {
-        let root = &self.root;
-        let used =
-            || self.domains.iter().filter(|d| d.cpus.iter().any(|c| root.online.contains(*c)));
-        let too_complex = || {
-            let nr_ps = used().map(|d| d.pd.states.len()).sum();
-            is_too_complex_pre_6_7(used().count(), nr_ps, root.online.len())
-        };
-        let too_complex = !self.rev.has(features::EM_ANY_COMPLEXITY) && too_complex();
-        root.energy_model && root.asym_cpucap && !root.smt && !too_complex
     }
 }
 

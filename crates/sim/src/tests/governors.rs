@@ -3,7 +3,8 @@
 use super::experiment;
 use super::sampling::{changes, freqs, one_cpu, run};
 use crate::Simulator;
-use crate::kernel::governor::{ondemand, sampling};
+use crate::cause::Cause;
+use crate::kernel::governor::{self, ondemand, sampling};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::{Name, Value};
@@ -24,6 +25,26 @@ fn trace(e: &Experiment) -> Memory {
     let mut memory = Memory::new();
     Simulator.run(e, &mut memory).expect("a run");
     memory
+}
+
+/// A governor says itself what its frequency goes by; none is known by its name.
+#[test]
+fn the_step_to_an_opp_is_called_by_what_the_governor_goes_by() {
+    let words = |governor: &str| {
+        let workload = Workload::parse(BUSY, "busy").expect("a workload");
+        let (platform, set) = (one_cpu(), [("governor", named(governor))]);
+        let e = experiment(platform, workload, "linux-7.2", &set, Span::from_ms(1));
+        (Cause::Opp.words_in(&e).0, Cause::Opp.acts_in(&e))
+    };
+    for governor in governor::NAMES.iter().copied() {
+        let expected = match governor {
+            "ondemand" | "conservative" | "interactive" => ("thresholds and steps", true),
+            "powersave" | "userspace" => ("the governor's fixed choice", true),
+            "performance" => ("OPP rounding and headroom", false),
+            _ => ("OPP rounding and headroom", true),
+        };
+        assert_eq!(words(governor), expected, "{governor}");
+    }
 }
 
 // ---------------------------------------------------------------------- schedutil-2016, invariance

@@ -145,7 +145,7 @@ fn of_several_inputs_the_lowest_holds() {
     };
     let after = run("hikey960", HINTED, "linux-7.2", &set(&[]), 500);
     let d = after.m.domain_of(CpuId(0));
-    assert_eq!((d.max, d.pressure.0), (KHz(999_000), 462 - 462 * 999 / 1844));
+    assert_eq!((d.max, d.slots.pressure.taken.0), (KHz(999_000), 462 - 462 * 999 / 1844));
     let averaged = [("firmware_pressure", name("average")), ("user_pressure", name("average"))];
     let pressure = |policy| {
         let after = run("hikey960", HINTED, policy, &set(&averaged), 500);
@@ -207,7 +207,7 @@ fn a_permanent_limit_is_another_capacity_at_another_frequency() {
     let (c, d) = (after.m.cpu(CpuId(7)), after.m.domain_of(CpuId(7)));
     let left = 1024 * d.max.0 / 3_204_000;
     assert_eq!((c.capacity.0, d.scale.freq_ref), (left, d.max));
-    assert_eq!((d.pressure, d.freq_scale, c.actual), (Capacity(0), 1024, c.capacity));
+    assert_eq!((d.slots.pressure.taken, d.freq_scale, c.actual), (Capacity(0), 1024, c.capacity));
     // A fifth of the biggest CPU's work is a fifth of 1024, whatever the scale.
     let share = |ms| {
         let part = r#""part": {"cpus": [7], "loop": -1, "run": 4000, "timer": {"ref": "t", "period": 20000}}"#;
@@ -255,7 +255,7 @@ fn boost_opps_are_reached_by_util_before_6_8_only() {
     );
     let d = after.m.domain_of(CpuId(7));
     assert_eq!(d.freq_scale, 1024 * 3_204_000 / nominal, "faster than its capacity says");
-    assert_eq!(d.pressure, Capacity(0));
+    assert_eq!(d.slots.pressure.taken, Capacity(0));
 }
 
 /// What the model takes for full util: with boost OPPs in it the wrong state, unless it keeps its pair.
@@ -265,8 +265,9 @@ fn a_boost_opp_shifts_the_energy_model_unless_it_keeps_its_pair() {
         let state = |coherent: i64| {
             let set = [("em_coherent", Value::Int(coherent))];
             let after = run_on(boosted(), BUSY, policy, &set, 10);
-            let PerfDomain { states, freq_ref, capacity, .. } = &after.m.domains[1].pd;
-            let pd = after.m.domains[1].pd.em_perf_domain();
+            let PerfDomain { states, freq_ref, capacity, .. } =
+                &after.m.domains[1].slots.perf_domain;
+            let pd = after.m.domains[1].slots.perf_domain.em_perf_domain();
             if after.m.rev >= KernelRev::V6_9 {
                 states[em_pd_get_efficient_state(&pd, Util(1024))].frequency.0
             } else {

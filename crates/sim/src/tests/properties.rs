@@ -206,7 +206,7 @@ fn cpu_consistent(
     )?;
     // Its demotion is the next event.
     let demoted_now = c.curr.is_some_and(|t| {
-        m.task(t).sched.demoted.as_ref().is_some_and(|demoted| demoted.was.is_none())
+        m.task(t).slots.demotion.as_ref().is_some_and(|demoted| demoted.was.is_none())
     });
     ensure(
         c.waking || handles_irq || c.resched_held || demoted_now || highest_class_runs(e, m, cpu),

@@ -93,7 +93,7 @@ fn a_jiffy_is_not_kept_where_the_grid_moves() {
     m.now = Instant(1);
     assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_000_000)));
     m.now = Instant(648_538);
-    m.set_tick_offset(Span(300_000));
+    m.ticks.set_offset(Span(300_000), m.now, m.tick);
     m.now = Instant(648_539);
     assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_300_000)));
 }

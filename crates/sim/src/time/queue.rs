@@ -6,6 +6,7 @@
 //! generation and is dropped when it comes up.
 
 use crate::mech::pressure::state::IrqStep;
+use crate::mech::slots::Id;
 use crate::state::class::ClassTimer;
 use crate::state::cpuset::MAX_CPUS;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
@@ -52,25 +53,29 @@ pub(crate) enum Ev {
     Hotplug { cpu: CpuId, online: bool },
     /// A device's interrupt, a moment of it ([`crate::mech::pressure`]).
     Irq { cpu: CpuId, step: IrqStep },
-    /// A source of pressure changes what it takes from a frequency domain ([`crate::mech::pressure`]).
-    Pressure { source: u8, domain: u32, value: u32 },
-    /// A thermal zone is looked at ([`crate::mech::thermal`]).
-    Thermal { zone: u32 },
-    /// Something is set to another value while the machine runs.
-    Setting(Changed),
+    /// A mechanism changes what the hardware gives: before all else of that time ([`crate::mech`]).
+    MechanismFirst(Planned),
+    /// A mechanism looks, or a setting changes: behind all that a kernel does at that time.
+    MechanismLast(Planned),
     /// A change that another trace dictates: after what led to it there ([`crate::run::replay`]).
     Given { index: u32 },
 }
 
-/// A change of the machine while it runs.
+/// Plan of a mechanism for some time; only the mechanism knows the meaning of the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Changed {
-    /// Whether timers have a resolution of their own ([`crate::mech::hrtimers`]).
-    Highres,
-    /// The speed of time for load tracking changes ([`crate::mech::series`]).
-    PeltMultiplier,
-    /// An energy model is there from now on ([`crate::mech::perf_domain`]).
-    EnergyModel,
+pub(crate) struct Planned {
+    /// Mechanism whose it is.
+    pub(crate) of: Id,
+    pub(crate) kind: u8,
+    pub(crate) index: u32,
+    pub(crate) value: u32,
+}
+
+impl Planned {
+    /// The one thing that a mechanism plans.
+    pub(crate) fn only(of: Id) -> Planned {
+        Planned { of, kind: 0, index: 0, value: 0 }
+    }
 }
 
 impl Ev {
@@ -78,7 +83,7 @@ impl Ev {
     #[inline]
     fn rank(&self) -> u64 {
         match self {
-            Ev::FreqDone { .. } | Ev::Pressure { .. } => 0,
+            Ev::FreqDone { .. } | Ev::MechanismFirst(_) => 0,
             Ev::WorkDone { .. } => 1,
             Ev::Timer { .. } | Ev::Irq { .. } => 2,
             Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,
@@ -90,7 +95,7 @@ impl Ev {
             Ev::NohzBalance { .. } => 7,
             Ev::CfsPeriod { .. } => 8,
             Ev::CfsSlack { .. } => 9,
-            Ev::Hotplug { .. } | Ev::Thermal { .. } | Ev::Setting(_) => 10,
+            Ev::Hotplug { .. } | Ev::MechanismLast(_) => 10,
             Ev::RunQueues { done: true, .. } => 10,
             Ev::Given { .. } => 11,
         }

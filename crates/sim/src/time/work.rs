@@ -1,7 +1,8 @@
 //! Work and time: how far a running task gets, and when it is done.
 
-use crate::state::machine::{Cpu, SPEED_SHIFT, Todo};
-use risetime_kernel::units::{Capacity, Instant, KHz, Span};
+use crate::state::costs::FULL;
+use crate::state::machine::{Cpu, Machine, SPEED_SHIFT, Todo};
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span};
 
 /// The work per ns of a CPU of `capacity` at `freq` of `max`, see [`SPEED_SHIFT`]. Rounding: down.
 pub(crate) fn speed(capacity: Capacity, freq: KHz, max: KHz) -> u64 {
@@ -51,6 +52,31 @@ pub(crate) fn done_at(todo: Todo, since: Instant, speed: u64) -> Instant {
                     .map_or(u64::MAX, |ns| since.0.saturating_add(ns)),
             ),
         },
+    }
+}
+
+impl Machine {
+    /// The speed of the kind of work that the running task does; of other todos than work: unused.
+    fn speed_of_kind(&self, cpu: CpuId) -> u64 {
+        let d = self.domain_of(cpu);
+        let kind = self.cpu(cpu).curr.map_or(0, |task| self.task(task).kind);
+        let own = usize::from(kind).checked_sub(1).and_then(|kind| d.kind_speed.get(kind));
+        own.copied().unwrap_or(d.speed)
+    }
+
+    /// The work per ns on `cpu`, see [`SPEED_SHIFT`].
+    pub(crate) fn speed_of(&self, cpu: CpuId) -> u64 {
+        let d = self.domain_of(cpu);
+        let speed = match d.kind_speed.is_empty() {
+            true => d.speed,
+            false => self.speed_of_kind(cpu),
+        };
+        let threads = usize::from(self.cpu(cpu).core_threads);
+        if threads > 1 {
+            let beside = u128::from(self.costs.beside[threads]);
+            return (u128::from(speed) * beside / u128::from(FULL)).max(1) as u64;
+        }
+        speed
     }
 }
 

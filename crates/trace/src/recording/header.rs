@@ -137,7 +137,7 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         let period = lines.opt_value("every").map(|n| lines.number(n)).transpose()?.map(Span);
         jobs.push(JobSpec { name: unescape(name), tasks, deadline, period });
     }
-    let place = format!("{}:{}: platform", lines.place, lines.number + 1);
+    let place = format!("{}: platform", lines.next_place());
     let platform = Platform::parse(&lines.block("platform")?, &place)?;
     let cpus = platform.nr_cpus();
     let searched = idle.iter().filter_map(|i: &IdleMemory| Some(i.rq?.distribute));

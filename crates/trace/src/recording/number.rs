@@ -1,6 +1,6 @@
 //! Conversion of each field of an event to numbers of a line, and back.
 
-use super::Lines;
+use super::lines::Lines;
 use crate::why::OTHER;
 use crate::{
     FreqLook, IdleType, LastSleep, Limit, MenuSelect, PressureClass, QuotaStat, SwitchOut, Why,

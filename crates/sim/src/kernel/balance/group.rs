@@ -11,7 +11,7 @@
 //!
 //! Source: kernel/sched/fair.c.
 
-use super::{Env, Migrate, When};
+use crate::kernel::balance::env::{Env, Migrate, When};
 use crate::kernel::placement::fork::{
     GroupLoad, GroupType, adjust_numa_imbalance, classify, may_overload,
 };
@@ -19,6 +19,7 @@ use crate::kernel::placement::idle_sibling::is_core_idle;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::fits::capacity_greater;
+use risetime_kernel::sched_cache::LlcStats;
 use risetime_kernel::units::{Capacity, CpuId};
 use risetime_kernel::{KernelRev, features};
 
@@ -50,6 +51,13 @@ pub(super) struct Group {
     /// Number of tasks, of an llc_balance group, that prefer the cache of the CPU that looks
     /// (`nr_pref_dst_llc`).
     pub(super) prefers_here: u64,
+}
+
+impl Group {
+    /// The LLC statistics of the group, for one that is an LLC.
+    pub(super) fn llc_stats(&self) -> LlcStats {
+        LlcStats { util_avg: self.util, capacity: self.capacity }
+    }
 }
 
 /// Sums over all groups of a domain (`struct sd_lb_stats`).
@@ -255,7 +263,8 @@ impl Group {
             may_overload: may_overload(m, self.overutilized),
         };
         let local = self.at == 0;
-        let asked = if local { None } else { m.llc_balance(env, domain, group, self) };
+        let counted = (self.misfit_load != 0, self.running);
+        let asked = if local { None } else { m.llc_balance(env, domain, group, counted) };
         self.prefers_here = asked.unwrap_or(0);
         let strain = if asked.is_some() {
             Some(GroupType::LlcBalance)

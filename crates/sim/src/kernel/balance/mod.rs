@@ -14,7 +14,8 @@
 //! `last_balance`; failing to find work doubles the interval up to twice its minimum. A kick
 //! to look is refused before `nohz.next_balance`. These gates are what delays a misfit pull.
 //!
-//! What a look does: [`pull`]; how groups compare: [`group`]; what caches have to do with it: [`llc`].
+//! What a look does: [`pull`]; how groups compare: [`group`]; what caches have to do with it:
+//! [`crate::mech::cache`].
 //!
 //! Which release brought which form, here and in `placement/` (read: 6.1.176, 6.1.192, 6.6.0, 6.8.0, 6.12.117,
 //! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases; with **: in 6.1 only
@@ -49,22 +50,21 @@
 //! ages the load of idle CPUs. Balancing is faster by microseconds.
 //! Source: kernel/sched/fair.c.
 
+pub(crate) mod env;
 mod group;
-mod llc;
 mod newidle;
 mod pull;
 #[cfg(test)]
 mod tests;
 
+use crate::kernel::balance::env::When;
 use crate::kernel::rq::Rq;
 use crate::state::hooks::Point;
 use group::{fair_queued, reduced_capacity};
 
 use crate::kernel::Kernel;
 use crate::kernel::placement::idle_sibling::{is_core_idle, sched_idle_rq};
-use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, NohzKick};
-use crate::state::topology::SchedDomain;
 use crate::time::queue::Ev;
 use risetime_kernel::features;
 use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};
@@ -82,73 +82,6 @@ pub(crate) const NI_RANDOM: Int = Int::new(Param {
 
 /// `busy_factor`: a busy CPU looks that much less often.
 const BUSY_FACTOR: u64 = 16;
-
-/// Situation in which a CPU balances (`enum cpu_idle_type`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum When {
-    Busy,
-    Idle,
-    NewlyIdle,
-}
-
-/// The kind of load to move (`enum migration_type`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Migrate {
-    Load,
-    Util,
-    Task,
-    Misfit,
-    /// A task that prefers the cache of who looks.
-    Llc,
-}
-
-/// One look at one domain (`struct lb_env`).
-struct Env {
-    /// CPU that looks, and the level at which it does.
-    this: CpuId,
-    level: usize,
-    /// CPU that tasks are pulled for: the one that looks, or another CPU of its group.
-    dst: CpuId,
-    idle: When,
-    /// Kind of load to move (`migration_type`), once that is known.
-    kind: Option<Migrate>,
-    /// The CPUs to pull from or count; without those whose tasks may all not come.
-    cpus: CpuSet,
-    /// True while `cpus` are all of the domain's.
-    whole: bool,
-    /// Affinity forbids every task looked at (`LBF_ALL_PINNED`); some (`LBF_SOME_PINNED`).
-    all_pinned: bool,
-    some_pinned: bool,
-    /// True if tasks looked at stay because their process prefers the cache where they are
-    /// (`LBF_LLC_PINNED`).
-    llc_pinned: bool,
-    /// `new_dst_cpu`: where one of those may go (`LBF_DST_PINNED`).
-    new_dst: Option<CpuId>,
-}
-
-impl Env {
-    fn new(this: CpuId, level: usize, idle: When, domain: &SchedDomain) -> Env {
-        Env {
-            this,
-            level,
-            dst: this,
-            idle,
-            kind: None,
-            cpus: domain.span,
-            whole: true,
-            all_pinned: false,
-            some_pinned: false,
-            llc_pinned: false,
-            new_dst: None,
-        }
-    }
-
-    /// `cpu` is no longer one of those to pull from.
-    fn leave_out(&mut self, cpu: CpuId) {
-        self.cpus.remove(cpu);
-        self.whole = false;
-    }
-}
 
 impl Rq<'_, '_> {
     /// `sched_balance_update_blocked_averages` of a CPU that is looked at by itself. While a real-time task keeps it, nothing

@@ -16,8 +16,8 @@ use super::group::{
     Group, Sums, busier, fair_queued, group_stats, imbalance, prefer_sibling, reduced_capacity,
     sibling_imbalance, smt_vs_nonsmt_groups,
 };
-use super::{Env, Migrate, When};
 use crate::kernel::Kernel;
+use crate::kernel::balance::env::{Env, Migrate, When};
 use crate::kernel::placement::fork::GroupType;
 use crate::kernel::placement::idle_sibling::is_core_idle;
 use crate::kernel::rq::Rq;

@@ -1,9 +1,9 @@
 //! Differences between releases, on small machines in a state made by hand.
 
+use super::env::{Env, Migrate, When};
 use super::group::{
     Group, busier, busier_of_its_kind, group_stats, prefer_sibling, sibling_imbalance,
 };
-use super::{Env, Migrate, When};
 use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
 use crate::run::engine::Simulation;

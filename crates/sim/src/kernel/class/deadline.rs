@@ -66,10 +66,11 @@ impl SchedClass for Deadline {
         while let Some(first) = rq.m().cpu(rq.cpu).dl.first() {
             match first {
                 DlId::Task(task) => return Some(task),
-                DlId::FairServer => match rq.pick_task_served() {
-                    Some(task) => return Some(task),
-                    None => rq.dl_server_stop(),
-                },
+                DlId::FairServer => {
+                    if let Some(task) = Class::Fair.of().serve(rq, first) {
+                        return Some(task);
+                    }
+                }
                 DlId::GroupServer(_) => {
                     if let Some(task) = Class::RtGroup.of().serve(rq, first) {
                         return Some(task);

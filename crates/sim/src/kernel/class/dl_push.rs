@@ -8,13 +8,13 @@
 //!  pull     a CPU whose deadline task leaves takes the earliest ones that wait elsewhere
 //! ```
 //!
-//! Other placements narrow this down ([`super::dl_placement`]).
+//! Other placements narrow this down ([`crate::mech::dl_rules`]).
 //! Leaves out: migrate_disable, CPUs offline.
 //! Source: kernel/sched/deadline.c, kernel/sched/cpudeadline.c.
 
 use crate::kernel::Kernel;
 use crate::kernel::class::deadline::Joins;
-use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::nearest::nearest_of;
 use crate::kernel::placement::Placed;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
@@ -101,11 +101,6 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// `push_dl_tasks`.
-    pub(crate) fn push_dl_tasks(&mut self, cpu: CpuId) {
-        while self.push_dl_task(cpu) {}
-    }
-
     /// `push_dl_task`; false: nothing moved. From 6.7 on a task that is replenished on an idle CPU moves, too: it is not
     /// current there yet, and whoever is pushable makes the CPU overloaded. Before, two tasks did.
     /// Source: commit 177f608a4c82, "sched/deadline: Make dl_rq->pushable_dl_tasks update drive dl_rq->overloaded".

@@ -25,7 +25,7 @@ use crate::state::machine::Cpu;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
 use risetime_kernel::features;
-use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_kernel::units::{Instant, Span};
 
 const SERVER: DlId = DlId::FairServer;
 
@@ -155,12 +155,6 @@ impl Rq<'_, '_> {
             }
             Some(ServerTimer::Waits) | None => {}
         }
-    }
-
-    /// Picks the task that the server lets in.
-    pub(crate) fn pick_task_served(&mut self) -> Option<TaskId> {
-        let high = if self.high_is_served() { self.pick_task_high() } else { None };
-        high.or_else(|| self.pick_task_fair())
     }
 
     /// Takes the server's bandwidth off the running ones at its 0-lag time.

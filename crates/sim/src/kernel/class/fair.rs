@@ -11,6 +11,7 @@ use crate::state::hooks::{Answer, Placed, Point, Step, Waker};
 use crate::state::machine::Machine;
 use crate::state::tracker::Heard;
 use risetime_kernel::cfs_rq::is_cfs;
+use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wakeup};
 use risetime_kernel::units::{GroupId, TaskId};
 
@@ -43,6 +44,15 @@ impl SchedClass for Fair {
     }
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
         rq.pick_task_fair()
+    }
+    /// `fair_server_pick_task`; the server may serve SCHED_HIGH, too.
+    fn serve(&self, rq: &mut Rq<'_, '_>, _: DlId) -> Option<TaskId> {
+        let high = if rq.high_is_served() { rq.pick_task_high() } else { None };
+        let task = high.or_else(|| rq.pick_task_fair());
+        if task.is_none() {
+            rq.dl_server_stop();
+        }
+        task
     }
     fn wakeup_preempt(
         &self,

@@ -9,9 +9,9 @@
 //! too many   -                 pushed, pulled    pushed, pulled    [crate::kernel::balance]
 //! ```
 //!
-//! Where deadline tasks go and whether real-time ones come before them can be ruled otherwise ([dl_placement]).
-//! Real-time tasks of groups with a runtime of their own come with their group's server, a deadline ([rt_group]).
-//! Between real-time and fair there are SCHED_OVERCOMMIT ([overcommit]) and SCHED_HIGH ([high]), where a workload asks for them.
+//! Where deadline tasks go and whether real-time ones come before them can be ruled otherwise ([`crate::mech::dl_rules`]).
+//! Real-time tasks of groups with a runtime of their own come with their group's server, a deadline ([`crate::mech::rt_groups`]).
+//! Between real-time and fair there are SCHED_OVERCOMMIT ([`crate::mech::overcommit`]) and SCHED_HIGH ([`crate::mech::high`]), where a workload asks for them.
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
 //! it; before 6.12 they are throttled instead. Where [MuQSS](crate::mech::muqss) stands in for the fair class, that has no tasks.
@@ -26,8 +26,9 @@ mod deadline;
 pub(crate) mod dl_push;
 pub(crate) mod dl_server;
 pub(crate) mod fair;
+pub(crate) mod nearest;
 mod rt;
-pub(crate) mod rt_push;
+mod rt_push;
 pub(crate) mod sched_class;
 mod setscheduler;
 pub(crate) mod stop;
@@ -47,11 +48,11 @@ use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
-use crate::state::machine::RootDomain;
-use crate::state::machine::Task;
+use crate::state::machine::{State, Task};
+use crate::state::topology::RootDomain;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::uclamp::UclampRq;
-use risetime_kernel::units::{TaskId, Util};
+use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_trace::Why;
 
 /// All classes, the highest first, in the order of [`Class`].
@@ -130,6 +131,14 @@ impl Rq<'_, '_> {
         class.of().dequeue(self, task, kind);
     }
 
+    /// Takes the running task off its CPU's queue.
+    pub(crate) fn leave_queue(&mut self, task: TaskId, state: State, kind: DequeueKind) {
+        self.update_rq_clock();
+        self.set_state(task, state);
+        self.deactivate(task, kind);
+        self.set_need_resched();
+    }
+
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
         self.account_between();
@@ -193,6 +202,20 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
+    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait, or such of SCHED_HIGH.
+    pub(crate) fn rto_push(&mut self) {
+        self.m.classes.push_rt = false;
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            if self.m.next_pushable_rt(cpu).is_some() {
+                self.rq(cpu).update_rq_clock();
+                self.rq(cpu).push_rt_tasks();
+            }
+            if self.m.classes.between && self.m.waiting_high(cpu).is_some() {
+                self.rq(cpu).push_high_task();
+            }
+        }
+    }
+
     /// `select_task_rq` of a waking task.
     pub(crate) fn select_task_rq(&mut self, task: TaskId, waker: Waker) -> Placed {
         let placed = self.select_task_rq_by_class(task, waker);
@@ -239,7 +262,7 @@ impl Kernel<'_> {
         if !fair {
             self.m.classes.take_distribute(effects);
             if class == Class::Deadline && self.m.rules.placement.adapts() {
-                self.m.task_mut(task).sched.dl_home = Some(placed.cpu);
+                self.m.task_mut(task).slots.dl_rules.home = Some(placed.cpu);
             }
             return placed;
         }

@@ -1,4 +1,4 @@
-//! SCHED_FIFO and SCHED_RR on one CPU, and throttling before 6.12; in groups of their own: [`super::rt_group`].
+//! SCHED_FIFO and SCHED_RR on one CPU, and throttling before 6.12; in groups of their own: [`crate::mech::rt_groups`].
 //!
 //! ```text
 //!  enqueue ─> first come, first served within a priority ─> runs until it sleeps, or

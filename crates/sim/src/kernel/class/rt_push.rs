@@ -15,13 +15,12 @@
 //! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::class::nearest::nearest_of;
 use crate::kernel::placement::Placed;
 use crate::kernel::rq::Rq;
-use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -32,7 +31,7 @@ impl Machine {
     }
 
     /// `pick_next_pushable_task`.
-    fn next_pushable_rt(&self, cpu: CpuId) -> Option<TaskId> {
+    pub(super) fn next_pushable_rt(&self, cpu: CpuId) -> Option<TaskId> {
         let queue = &self.cpu(cpu).rt;
         if queue.is_empty()
             || (queue.len() == 1 && self.cpu(cpu).curr == queue.first().map(|q| q.1))
@@ -98,46 +97,6 @@ fn find_lowest_rq(
     Some(nearest_of(m, &lowest, m.task(task).cpu, this_cpu, effects))
 }
 
-/// Picks one of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
-pub(crate) fn nearest_of(
-    m: &Machine,
-    among: &CpuSet,
-    cpu: CpuId,
-    this_cpu: CpuId,
-    effects: &mut Effects,
-) -> CpuId {
-    if among.contains(cpu) {
-        return cpu;
-    }
-    let this = Some(this_cpu).filter(|this| among.contains(*this));
-    for level in 0..m.cpu(cpu).sched_domains.len() {
-        let span = &m.cpu(cpu).sched_domains[level].span;
-        if let Some(this) = this.filter(|this| span.contains(*this)) {
-            return this;
-        }
-        if let Some(found) = any_distribute(m, &among.and(span), this_cpu, effects) {
-            return found;
-        }
-    }
-    this.or_else(|| any_distribute(m, among, this_cpu, effects)).unwrap_or(cpu)
-}
-
-/// Picks any of `among`, looked for on `this_cpu`; the first one up to 5.10 (that release is from
-/// memory of the commit).
-fn any_distribute(
-    m: &Machine,
-    among: &CpuSet,
-    this_cpu: CpuId,
-    effects: &mut Effects,
-) -> Option<CpuId> {
-    if !m.rev.has(features::RT_ANY_DISTRIBUTE) {
-        return among.lowest();
-    }
-    let found = m.classes.any_distribute(among, this_cpu)?;
-    effects.distributed(this_cpu, found);
-    Some(found)
-}
-
 impl Rq<'_, '_> {
     /// `pull_rt_task`: the overloaded CPUs are told to push (`tell_cpu_to_push`).
     pub(crate) fn pull_rt_task(&mut self) {
@@ -187,19 +146,5 @@ impl Kernel<'_> {
         self.move_queued(next, cpu, to, Why::RtPush);
         self.rq(to).resched_curr();
         true
-    }
-
-    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait, or such of SCHED_HIGH.
-    pub(crate) fn rto_push(&mut self) {
-        self.m.classes.push_rt = false;
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            if self.m.next_pushable_rt(cpu).is_some() {
-                self.rq(cpu).update_rq_clock();
-                self.push_rt_tasks(cpu);
-            }
-            if self.m.classes.between && self.m.waiting_high(cpu).is_some() {
-                self.rq(cpu).push_high_task();
-            }
-        }
     }
 }

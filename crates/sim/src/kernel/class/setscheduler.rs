@@ -59,6 +59,13 @@ impl Rq<'_, '_> {
         }
     }
 
+    /// `set_user_nice` on a task of this CPU, whether it is queued or not.
+    pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
+        let load = load_of(self.m().task(task).sched.policy, nice);
+        self.reweight_task_fair(task, nice, load);
+        self.renice_high(task, load);
+    }
+
     /// A task that was to be a deadline task, or an idle one, becomes one, now that it runs.
     pub(crate) fn take_policy(&mut self, task: TaskId) {
         if let Some(policy) = self.t(task).sched.takes.take() {
@@ -89,7 +96,7 @@ impl Rq<'_, '_> {
     /// A deadline task that runs, or waits, on another CPU than its placement has chosen goes there.
     fn goes_home(&mut self, task: TaskId) {
         let (cpu, t) = (self.cpu, self.m().task(task));
-        let Some(to) = t.sched.dl_home.filter(|home| *home != cpu) else { return };
+        let Some(to) = t.slots.dl_rules.home.filter(|home| *home != cpu) else { return };
         if t.sched.class() != Class::Deadline || t.state != State::Runnable || t.cpu != cpu {
             return;
         }
@@ -399,7 +406,7 @@ impl Rq<'_, '_> {
             );
             return Err(InputError::of_task(&t.comm, what));
         };
-        self.t(task).sched.dl_home = Some(home);
+        self.t(task).slots.dl_rules.home = Some(home);
         if limited {
             self.release_bw(had);
             self.reserve_bw(new.bw);

@@ -152,7 +152,8 @@ impl Kernel<'_> {
             StopWork::Home { task, to } => {
                 let t = self.m.task(task);
                 let here = t.cpu == cpu && t.state == State::Runnable;
-                let belongs = t.sched.class() == Class::Deadline && t.sched.dl_home == Some(to);
+                let belongs =
+                    t.sched.class() == Class::Deadline && t.slots.dl_rules.home == Some(to);
                 if here && belongs && self.m.is_cpu_allowed(task, to) {
                     self.move_queued(task, cpu, to, Why::DlFits);
                 }

@@ -6,7 +6,8 @@
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
 use crate::kernel::rq::Rq;
-use crate::state::class::{ClassTimer, Demoted};
+use crate::mech::demotion::state::Demoted;
+use crate::state::class::ClassTimer;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
@@ -45,11 +46,11 @@ impl Rq<'_, '_> {
 
     /// Notes that a throttled task is to be demoted once this event is over.
     pub(crate) fn demote_later(&mut self, task: TaskId) {
-        let sched = &mut self.t(task).sched;
-        if sched.stop || sched.demoted.is_some() {
+        let t = self.t(task);
+        if t.sched.stop || t.slots.demotion.is_some() {
             return;
         }
-        sched.demoted = Some(Box::new(Demoted { was: None, due: false }));
+        t.slots.demotion = Some(Box::new(Demoted { was: None, due: false }));
         self.push_demotion(task, self.m().now);
     }
 
@@ -64,7 +65,7 @@ impl Rq<'_, '_> {
 
     /// Promotes a waking task now if it was meant to be promoted in its sleep.
     pub(crate) fn wakes_demoted(&mut self, task: TaskId) {
-        if self.m().task(task).sched.demoted.as_ref().is_some_and(|demoted| demoted.due) {
+        if self.m().task(task).slots.demotion.as_ref().is_some_and(|demoted| demoted.due) {
             self.push_demotion(task, self.m().now);
         }
     }

@@ -9,7 +9,7 @@
 //! When it samples and what a load is: [`super::sampling`]. Source: drivers/cpufreq/cpufreq_conservative.c.
 
 use super::sampling::{self, PolicyDbs, number};
-use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
+use super::{Descriptor, FreqRequest, GoesBy, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::dbs::{Conservative as State, Sample, Step, Steps};
@@ -121,6 +121,9 @@ fn makes_up_only_below(rev: KernelRev) -> bool {
 }
 
 impl Governor for Conservative {
+    fn goes_by(&self) -> GoesBy {
+        GoesBy::Samples
+    }
     fn start(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         self.policy.start(domain);
         self.state.requested_freq = domain.cur();

@@ -7,7 +7,7 @@
 //! `userspace` takes the lowest OPP at or above `scaling_setspeed` (`CPUFREQ_RELATION_L`), the
 //! highest where there is none. Source: drivers/cpufreq/cpufreq_{performance,powersave,userspace}.c.
 
-use super::{Descriptor, FreqRequest, Governor, Works};
+use super::{Descriptor, FreqRequest, GoesBy, Governor, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::units::{KHz, Util};
@@ -20,7 +20,9 @@ pub(super) const PERFORMANCE: Descriptor = Descriptor {
     settings: Group::of(&[]),
     rate_limit: None,
     works: Works::WhereSlow,
-    make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_boost())),
+    make: |platform, domain, _| {
+        Box::new(Fixed(GoesBy::Highest, platform.domains[domain].freq_boost()))
+    },
 };
 
 pub(super) const POWERSAVE: Descriptor = Descriptor {
@@ -29,7 +31,9 @@ pub(super) const POWERSAVE: Descriptor = Descriptor {
     settings: Group::of(&[]),
     rate_limit: None,
     works: Works::WhereSlow,
-    make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].opps[0].freq)),
+    make: |platform, domain, _| {
+        Box::new(Fixed(GoesBy::Fixed, platform.domains[domain].opps[0].freq))
+    },
 };
 
 pub(crate) const SCALING_SETSPEED: Int = Int::new(Param {
@@ -51,6 +55,7 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
         let wanted = KHz(settings.get(&SCALING_SETSPEED).unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];
         Box::new(Fixed(
+            GoesBy::Fixed,
             domain
                 .opps
                 .iter()
@@ -62,13 +67,16 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
 };
 
 /// One frequency for ever.
-struct Fixed(KHz);
+struct Fixed(GoesBy, KHz);
 
 impl Governor for Fixed {
+    fn goes_by(&self) -> GoesBy {
+        self.0
+    }
     fn start(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
-        Some(FreqRequest { util: Util(0), freq: self.0, why: Why::Fixed })
+        Some(FreqRequest { util: Util(0), freq: self.1, why: Why::Fixed })
     }
     fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
-        Some(domain.within_limits(self.0))
+        Some(domain.within_limits(self.1))
     }
 }

@@ -12,7 +12,7 @@
 //! `DEVIATES(cfinteractive)`: one real-time kthread changes the frequencies of all policies in turn; here each policy
 //! has one, bound to its CPUs. Where two policies change at once, the second need not wait for the first one's driver.
 
-use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
+use super::{Descriptor, FreqRequest, GoesBy, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::kernel::governor::sampling::number;
 use crate::state::effects::{Effects, Timer};
@@ -318,6 +318,9 @@ impl Interactive {
 }
 
 impl Governor for Interactive {
+    fn goes_by(&self) -> GoesBy {
+        GoesBy::Samples
+    }
     fn start(&mut self, domain: &DomainView<'_>, effects: &mut Effects) -> Option<FreqRequest> {
         self.asked = domain.cur();
         for &cpu in domain.cpus() {

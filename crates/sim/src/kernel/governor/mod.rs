@@ -43,6 +43,11 @@ pub trait Governor {
     fn timer(&mut self, _: &DomainView<'_>, _cpu: CpuId, _: &mut Effects) -> Option<FreqRequest> {
         None
     }
+    /// The facts that its frequency goes by: `explain` asks, for what can act and for how it speaks
+    /// of it.
+    fn goes_by(&self) -> GoesBy {
+        GoesBy::Util
+    }
     /// Whether it hears of every [`Occasion`], too.
     fn attends(&self) -> bool {
         false
@@ -68,6 +73,19 @@ pub trait Governor {
     }
     /// Takes over the state of a run under way.
     fn resume(&mut self, _: &Resumed) {}
+}
+
+/// Facts that a governor's frequency goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoesBy {
+    /// Util, whenever that changes.
+    Util,
+    /// Samples: how busy CPUs were, looked at every so often.
+    Samples,
+    /// Nothing: the frequency is always the highest.
+    Highest,
+    /// Nothing: the frequency is always the same, and not the highest.
+    Fixed,
 }
 
 /// Occasions that a governor can hear of beside util.
@@ -225,6 +243,12 @@ pub const NAMES: &[&str] = &{
 /// The governor called `name`; settings were checked against [`NAMES`].
 pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// The facts that the governor of these settings goes by.
+pub(crate) fn goes_by(platform: &Platform, settings: &Settings) -> GoesBy {
+    let own = find(settings.get(&GOVERNOR).unwrap_or(SCHEDUTIL));
+    (own.make)(platform, 0, settings).goes_by()
 }
 
 /// The governors' tunables, each group available only when its governor is in use.

@@ -10,7 +10,7 @@
 //! When it samples and what a load is: [`super::sampling`]. Source: drivers/cpufreq/cpufreq_ondemand.c.
 
 use super::sampling::{self, PolicyDbs, number};
-use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
+use super::{Descriptor, FreqRequest, GoesBy, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::dbs::{
@@ -167,6 +167,9 @@ impl Ondemand {
 }
 
 impl Governor for Ondemand {
+    fn goes_by(&self) -> GoesBy {
+        GoesBy::Samples
+    }
     fn start(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         self.policy.start(domain);
         None

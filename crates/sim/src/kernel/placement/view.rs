@@ -1,6 +1,6 @@
 //! Questions that a placement may ask about the machine.
 
-use super::energy;
+use crate::mech::perf_domain::estimate;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId, Util};
@@ -76,6 +76,6 @@ impl PlacementView<'_> {
     }
     /// The energy that `cpu`'s domain would use more with the sleeping `task` there, in the energy model's own unit; `None`: it has no model.
     pub fn energy(&self, cpu: CpuId, task: TaskId) -> Option<u64> {
-        energy::added(self.machine, task, cpu)
+        estimate::added(self.machine, task, cpu)
     }
 }

@@ -9,7 +9,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Before;
+    type OfDomain = ();
     type OfCpu = RtTracking;
+    type OfTask = ();
 }
 
 /// Switches of former load tracking, as the settings say.

@@ -7,7 +7,7 @@
 //! tick ─> task_tick_cache           once an epoch: work for the task, to be done back in user mode
 //!      ─> task_cache_work           of all LLCs the one under which the process has most: preferred from now on, if
 //!                                   that is over twice what the preferred one has; how many of its threads run
-//! balancing                         who goes where by that: `balance/llc.rs`. Wakeups and forks know nothing of it
+//! balancing                         who goes where by that: [`llc`]. Wakeups and forks know nothing of it
 //! ```
 //!
 //! A process that runs alone has all of each CPU on which it has run in the last 20 epochs or so (`fraction_mm_sched`),
@@ -33,6 +33,7 @@
 //! Left out: counts that a CPU's new domains have lost when another one goes offline, until its tasks are queued again.
 //! Source: kernel/sched/fair.c:`account_mm_sched` and around it; kernel/sched/topology.c:`sched_cache_active`.
 
+mod llc;
 pub(crate) mod state;
 
 use crate::kernel::rq::Rq;
@@ -197,7 +198,6 @@ fn of_experiment(e: &Experiment, m: &Machine) -> Option<Box<SchedCache>> {
         cpus: vec![CpuEpoch::default(); n],
         process,
         tasks: Vec::new(),
-        outside: None,
         main: None,
     };
     cache.rebuild(&m.cpus, &m.root.online);
@@ -400,7 +400,7 @@ impl Machine {
     /// Whether it is a thread of the process (`p->sched_cache_grp`); kthreads are none.
     pub(crate) fn has_cache_group(&self, cache: &SchedCache, task: TaskId) -> bool {
         match self.task(task).role {
-            Role::User => cache.outside != Some(task),
+            Role::User => self.service != Some(task),
             Role::Creator => [self.creator, cache.main].contains(&Some(task)),
             Role::Sugov(_) | Role::Stopper => false,
         }
@@ -445,7 +445,6 @@ mod tests {
                 times: Vec::new(),
             },
             tasks: Vec::new(),
-            outside: None,
             main: None,
         };
         // 7 jiffies after the end of an epoch there it is jiffy 25 here: they end at 18, 28, 38 here.

@@ -14,7 +14,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Option<Box<SchedCache>>;
+    type OfDomain = ();
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// State of cache-aware scheduling, on a machine with several last-level caches whose kernel
@@ -34,8 +36,6 @@ pub(crate) struct SchedCache {
     pub(crate) process: Process,
     /// State by task; tasks that are none of the process prefer nothing.
     pub(crate) tasks: Vec<TaskCache>,
-    /// A service's task, which is another process, of one thread.
-    pub(crate) outside: Option<TaskId>,
     /// The thread that creates the others, where another trace is followed, in which it is one of many.
     pub(crate) main: Option<TaskId>,
 }

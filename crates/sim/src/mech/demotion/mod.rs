@@ -16,8 +16,9 @@
 pub(crate) mod state;
 
 use crate::kernel::rq::Rq;
+use crate::mech::demotion::state::Demoted;
 use crate::mech::mechanism::Mechanism;
-use crate::state::class::{Class, Demoted};
+use crate::state::class::Class;
 use crate::state::machine::State;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::settings::{Default, Group, Home, Name, Neutral, Param, Range};
@@ -44,7 +45,7 @@ pub(crate) const DEMOTION: Name = Name::new(Param {
 impl Rq<'_, '_> {
     /// Demotes `task` now, or promotes it, as it has runtime again.
     pub(crate) fn demotion(&mut self, task: TaskId) {
-        let Some(demoted) = self.t(task).sched.demoted.take() else { return };
+        let Some(demoted) = self.t(task).slots.demotion.take() else { return };
         match demoted.was {
             Some(policy) => self.promote(task, policy),
             None => self.demote(task),
@@ -74,7 +75,7 @@ impl Rq<'_, '_> {
         if matches!(policy, Policy::Deadline { .. }) {
             self.reserve_bw(self.m().dl(task).bw);
         }
-        self.t(task).sched.demoted = Some(Box::new(Demoted { was: Some(policy), due: false }));
+        self.t(task).slots.demotion = Some(Box::new(Demoted { was: Some(policy), due: false }));
         self.push_demotion(task, until);
         self.emit_policy(task);
     }
@@ -83,12 +84,12 @@ impl Rq<'_, '_> {
         let state = self.m().task(task).state;
         if state != State::Runnable && state != State::Exited {
             let later = Demoted { was: Some(policy), due: true };
-            self.t(task).sched.demoted = Some(Box::new(later));
+            self.t(task).slots.demotion = Some(Box::new(later));
             return;
         }
         if self.m().task(task).throttled && state == State::Runnable {
             // The task's group has used up its quota: the task is looked at again.
-            self.t(task).sched.demoted = Some(Box::new(Demoted { was: Some(policy), due: false }));
+            self.t(task).slots.demotion = Some(Box::new(Demoted { was: Some(policy), due: false }));
             return self.push_demotion(task, self.m().next_tick());
         }
         self.update_rq_clock();
@@ -110,7 +111,7 @@ impl Rq<'_, '_> {
 
     /// Ends a demotion, whatever comes next: the task changes its policy itself.
     pub(crate) fn end_demotion(&mut self, task: TaskId) {
-        if self.m().task(task).sched.demoted.as_ref().is_some_and(|d| d.was.is_some()) {
+        if self.m().task(task).slots.demotion.as_ref().is_some_and(|d| d.was.is_some()) {
             self.demotion(task);
         }
     }

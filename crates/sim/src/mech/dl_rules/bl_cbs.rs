@@ -33,7 +33,6 @@ use crate::state::hooks::Placed;
 use crate::state::machine::{FreqDomain, Machine};
 use risetime_kernel::cpu_util::effective_cpu_util;
 use risetime_kernel::deadline::DlEntity;
-use risetime_kernel::energy_model::em_cpu_energy;
 use risetime_kernel::features;
 use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::units::{CpuId, TaskId, Util};
@@ -144,7 +143,6 @@ impl Asked<'_> {
         }
         let total = Util(first.actual.0 * domain.cpus.len() as u64);
         let most = most.min(Util(first.capacity.0));
-        let pd = domain.pd.em_perf_domain();
-        em_cpu_energy(m.rev, &pd, most, sum.min(total), first.actual, domain.pd.capacity)
+        domain.slots.perf_domain.energy(m.rev, most, sum.min(total), first.actual)
     }
 }

@@ -42,7 +42,7 @@ impl DlPlacement for Clustered {
     }
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed {
         let prev = m.task(task).cpu;
-        match m.task(task).sched.dl_home {
+        match m.task(task).slots.dl_rules.home {
             Some(home) if !self.moves(m, task, prev) && m.is_cpu_allowed(task, home) => {
                 Placed { cpu: home, why: Why::DlFits }
             }
@@ -51,7 +51,7 @@ impl DlPlacement for Clustered {
     }
     fn moves(&self, m: &Machine, task: TaskId, to: CpuId) -> bool {
         let island = |cpu| m.cpu(cpu).domain;
-        m.task(task).sched.dl_home.is_none_or(|home| {
+        m.task(task).slots.dl_rules.home.is_none_or(|home| {
             let own = &m.domains[island(home)].related;
             // The task's affinity may have left it none of its island's CPUs.
             island(home) == island(to) || !own.iter().any(|cpu| m.is_cpu_allowed(task, *cpu))

@@ -20,7 +20,8 @@
 //! J. Leung, J. Whitehead, 1982.
 
 use crate::kernel::rq::Rq;
-use crate::state::class::{Bound, Fit};
+use crate::mech::dl_rules::state::Bound;
+use crate::state::class::Fit;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::DlParams;
 use risetime_kernel::rt::RtPriority;
@@ -36,7 +37,7 @@ impl Rq<'_, '_> {
     /// Binds a task that asks for `asked`, in place of which it gets `policy`, to a CPU, if
     /// priorities are partitioned. False: there is none.
     pub(crate) fn bind_fixed(&mut self, task: TaskId, asked: Policy, policy: Policy) -> bool {
-        let bound = self.t(task).sched.bound.take();
+        let bound = self.t(task).slots.dl_rules.bound.take();
         if let Some(bound) = bound {
             self.set_allowed(task, bound.allowed);
         }
@@ -62,8 +63,8 @@ impl Rq<'_, '_> {
             return false;
         };
         let allowed = self.m().task(task).allowed;
-        self.t(task).sched.bound = Some(Box::new(Bound { asked, priority, cpu, allowed }));
-        self.t(task).sched.binds = Some(std::iter::once(cpu).collect());
+        self.t(task).slots.dl_rules.bound = Some(Box::new(Bound { asked, priority, cpu, allowed }));
+        self.t(task).slots.dl_rules.binds = Some(std::iter::once(cpu).collect());
         true
     }
 }
@@ -108,7 +109,8 @@ impl Machine {
         let tasks = self.tasks.iter().enumerate().filter(|(i, t)| {
             *i != but.index() && t.state != State::Exited && t.sched.class().is_real_time()
         });
-        let tasks = tasks.filter_map(|(_, t)| t.sched.bound.as_deref().filter(|b| b.cpu == cpu));
+        let tasks =
+            tasks.filter_map(|(_, t)| t.slots.dl_rules.bound.as_deref().filter(|b| b.cpu == cpu));
         servers.chain(tasks.map(|b| (b.priority, self.on_cpu(cpu, b.asked)))).collect()
     }
 

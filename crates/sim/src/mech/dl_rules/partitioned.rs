@@ -66,14 +66,14 @@ impl DlPlacement for Partitioned {
         Some(self.fit)
     }
     fn wake(&self, m: &Machine, task: TaskId, this_cpu: CpuId, effects: &mut Effects) -> Placed {
-        match m.task(task).sched.dl_home.filter(|home| m.is_cpu_allowed(task, *home)) {
+        match m.task(task).slots.dl_rules.home.filter(|home| m.is_cpu_allowed(task, *home)) {
             Some(cpu) if cpu == m.task(task).cpu => Placed { cpu, why: Why::PrevCpu },
             Some(cpu) => Placed { cpu, why: Why::DlFits },
             None => select_task_rq_dl(m, task, this_cpu, effects),
         }
     }
     fn moves(&self, m: &Machine, task: TaskId, to: CpuId) -> bool {
-        let home = m.task(task).sched.dl_home.filter(|home| m.is_cpu_allowed(task, *home));
+        let home = m.task(task).slots.dl_rules.home.filter(|home| m.is_cpu_allowed(task, *home));
         home.is_none_or(|home| home == to)
     }
 }

@@ -16,9 +16,11 @@
 use crate::mech::pressure::state::{Input, Interface};
 use crate::mech::slots::Slot;
 use crate::state::class::Class;
+use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::demand::edf_demand_holds;
+use risetime_kernel::rt::RtPriority;
 use risetime_kernel::supply::FpTask;
 use risetime_kernel::units::{Capacity, CpuId, TaskId};
 use risetime_model::workload::Policy;
@@ -28,14 +30,38 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = ();
+    type OfDomain = ();
     type OfCpu = ();
+    type OfTask = TaskRules;
+}
+
+/// State of a task under these rules.
+#[derive(Default)]
+pub(crate) struct TaskRules {
+    /// The CPU that it belongs to, if it belongs to one.
+    pub(crate) home: Option<CpuId>,
+    /// The task's CPU, where priorities stand in for deadlines and are partitioned.
+    pub(crate) bound: Option<Box<Bound>>,
+    /// The affinity that this makes of its own, until it is set.
+    pub(crate) binds: Option<CpuSet>,
+}
+
+/// A task with a fixed priority in place of a deadline, bound to a CPU.
+pub(crate) struct Bound {
+    /// Reservation that the task asked for.
+    pub(crate) asked: DlParams,
+    /// The priority that it has for it.
+    pub(crate) priority: RtPriority,
+    pub(crate) cpu: CpuId,
+    /// CPUs where it might run before.
+    pub(crate) allowed: CpuSet,
 }
 
 impl Machine {
     /// The capacity that limits of the frequency leave of a CPU at this moment, of 1024.
     pub(crate) fn dl_capacity(&self, cpu: CpuId) -> Capacity {
         let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
-        let hardware = d.caps.of(Input::Hardware);
+        let hardware = d.slots.pressure.caps.of(Input::Hardware);
         let heard = hardware.interface != Interface::None;
         let max = if heard { d.max.min(hardware.khz) } else { d.max };
         Capacity(c.capacity.0.saturating_sub(d.scale.pressure(c.capacity, max).0))
@@ -71,12 +97,12 @@ impl Machine {
     /// Iterates over the reservations of tasks that belong to `cpu`, without that of `but`.
     fn homed(&self, cpu: CpuId, but: TaskId) -> impl Iterator<Item = &DlEntity> {
         let own = self.tasks.iter().enumerate().filter(move |(i, t)| {
-            *i != but.index() && t.sched.dl_home == Some(cpu) && t.state != State::New
+            *i != but.index() && t.slots.dl_rules.home == Some(cpu) && t.state != State::New
         });
         own.filter_map(|(_, t)| {
             let dl = t.sched.dl.as_deref()?;
             let member = t.sched.class() == Class::Deadline && t.state != State::Exited;
-            let demoted = t.sched.demoted.as_ref().is_some_and(|d| d.was.is_some());
+            let demoted = t.slots.demotion.as_ref().is_some_and(|d| d.was.is_some());
             (member || demoted || dl.inactive_timer.is_some()).then_some(dl)
         })
     }

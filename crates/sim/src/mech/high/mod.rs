@@ -24,7 +24,7 @@
 
 pub(crate) mod state;
 
-use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::nearest::nearest_of;
 use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
@@ -68,12 +68,12 @@ impl SchedClass for High {
     }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, _: bool) {
         let load = LoadWeight::of_nice(i32::from(rq.m().task(task).nice));
-        let sched = &mut rq.t(task).sched;
-        let slice = match sched.policy {
+        let t = rq.t(task);
+        let slice = match t.sched.policy {
             Policy::High { slice } => slice.map(|s| s.0),
             _ => None,
         };
-        let entity = sched.high.take();
+        let entity = t.slots.high.take();
         let mut entity = entity.map_or_else(|| Entity::new(task, load), |entity| *entity);
         entity.request_slice(slice);
         let nobody = rq.m().cpu(rq.cpu).slots.high.as_ref().is_some_and(|h| h.nr_queued() == 0);
@@ -85,7 +85,7 @@ impl SchedClass for High {
     }
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: DequeueKind) {
         if let Some(Dequeued::Yes(entity)) = rq.high_queue(|queue| queue.dequeue(task, kind)) {
-            rq.t(task).sched.high = Some(Box::new(entity));
+            rq.t(task).slots.high = Some(Box::new(entity));
         }
         rq.cpufreq_update_util();
     }
@@ -307,7 +307,7 @@ impl Rq<'_, '_> {
     /// A new priority.
     pub(crate) fn renice_high(&mut self, task: TaskId, load: LoadWeight) {
         let rev = self.m().rev;
-        if let Some(entity) = self.t(task).sched.high.as_deref_mut() {
+        if let Some(entity) = self.t(task).slots.high.as_deref_mut() {
             entity.reweight(rev, load);
         }
         self.high_queue(|queue| {

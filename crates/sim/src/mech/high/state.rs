@@ -3,6 +3,7 @@
 use crate::mech::slots::Slot;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
+use risetime_kernel::eevdf::Entity;
 use risetime_kernel::sched_high::HighAccount;
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::Experiment;
@@ -14,7 +15,10 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = ();
+    type OfDomain = ();
     type OfCpu = Option<Box<HighRq>>;
+    /// The task's entity, while it is not queued here; of a task that has been here.
+    type OfTask = Option<Box<Entity>>;
 }
 
 pub(crate) const GROUP: Group =

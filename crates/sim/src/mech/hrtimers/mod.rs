@@ -31,14 +31,15 @@
 
 pub(crate) mod state;
 
+use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::mech::hrtimers::state::Hrtimers;
 use crate::mech::mechanism::Mechanism;
+use crate::mech::slots::Id;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
 use crate::state::machine::Machine;
-use crate::time::queue::Changed;
-use crate::time::queue::Ev;
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::settings::{
@@ -54,7 +55,15 @@ impl Mechanism for state::Own {
     }
     fn plans(e: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {
         let at = changes_at(&e.settings).map(|after| Instant(0) + e.phase + after);
-        at.map(|at| (at, Ev::Setting(Changed::Highres))).into_iter().collect()
+        let planned = Ev::MechanismLast(Planned::only(Id::hrtimers));
+        at.map(|at| (at, planned)).into_iter().collect()
+    }
+    /// Changes the resolution on each CPU that is online.
+    fn event(k: &mut Kernel, _: Planned) -> bool {
+        k.m.slots.hrtimers.low_res = !k.m.slots.hrtimers.low_res;
+        let online = k.m.root.online;
+        online.iter().for_each(|cpu| k.rq(cpu).changes_resolution());
+        false
     }
 }
 

@@ -8,7 +8,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Hrtimers;
+    type OfDomain = ();
     type OfCpu = CpuHrtimers;
+    type OfTask = ();
 }
 
 /// Timers of the machine.

@@ -10,7 +10,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Option<Muqss>;
+    type OfDomain = ();
     type OfCpu = Option<Box<MuqssRq>>;
+    type OfTask = ();
 }
 
 /// Settings of MuQSS.

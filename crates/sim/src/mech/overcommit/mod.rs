@@ -69,9 +69,9 @@ impl SchedClass for Overcommit {
         )
     }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: EnqueueKind, _: bool) {
-        let sched = &mut rq.t(task).sched;
-        let Policy::Overcommit { runtime, period } = sched.policy else { return };
-        let moved = sched.overcommit.take();
+        let t = rq.t(task);
+        let Policy::Overcommit { runtime, period } = t.sched.policy else { return };
+        let moved = t.slots.overcommit.take();
         if let Some(queue) = rq.c().slots.overcommit.as_deref_mut() {
             if let Some(moved) = moved {
                 queue.class.join(task, *moved);
@@ -312,7 +312,7 @@ impl Rq<'_, '_> {
     fn leave_overcommit(&mut self, task: TaskId) {
         let moved = self.overcommit().and_then(|queue| queue.class.leave(task));
         let exited = self.m().task(task).state == State::Exited;
-        self.t(task).sched.overcommit = moved.filter(|_| !exited).map(Box::new);
+        self.t(task).slots.overcommit = moved.filter(|_| !exited).map(Box::new);
     }
 
     /// Takes `task` out, which goes to another CPU in its sleep.

@@ -1,7 +1,7 @@
 //! State of SCHED_OVERCOMMIT on a CPU; [`super`] has its actions.
 
 use crate::mech::slots::Slot;
-use risetime_kernel::overcommit::Overcommit;
+use risetime_kernel::overcommit::{Moved, Overcommit};
 use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
 use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range};
@@ -12,7 +12,10 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = ();
+    type OfDomain = ();
     type OfCpu = Option<Box<OvercommitRq>>;
+    /// The task's request, while it is of no CPU.
+    type OfTask = Option<Box<Moved>>;
 }
 
 pub(crate) const GROUP: Group =

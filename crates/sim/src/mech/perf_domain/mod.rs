@@ -22,20 +22,23 @@
 //! drivers/cpufreq/cppc_cpufreq.c:cppc_get_cpu_power, cppc_get_cpu_cost, intel_pstate.c:hybrid_get_cost. What only a
 //! patch would have: the talk on system pressure of OSPM 2023.
 
+pub(crate) mod estimate;
 pub(crate) mod state;
 
+use crate::kernel::Kernel;
 use crate::kernel::clock::is_freq_invariant;
 use crate::kernel::governor::SCHEDUTIL;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::muqss;
 use crate::mech::perf_domain::state::Switches;
 use crate::mech::perf_domain::state::{PerfDomain, Scale};
+use crate::mech::pressure;
+use crate::mech::slots::Id;
 use crate::state::machine::{FreqDomain, Machine};
-use crate::time::queue::Changed;
-use crate::time::queue::Ev;
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::energy_model::{
     EmPerfState, cppc_states, em_compute_costs_at, em_init_performance, em_recalc_costs,
-    hybrid_states,
+    hybrid_states, is_too_complex_pre_6_7,
 };
 use risetime_kernel::units::Instant;
 use risetime_kernel::units::{Capacity, KHz, MicroWatts, Span, Util};
@@ -56,12 +59,21 @@ impl Mechanism for state::Own {
             off_in_boost: on(&e.settings, &OFF_IN_BOOST),
         }
     }
+    fn of_domain(e: &Experiment, index: usize) -> PerfDomain {
+        perf_domain(e, index)
+    }
     fn bends(m: &Machine) -> bool {
         m.domains.iter().any(|d| !d.scale.of_opp.is_empty())
     }
     fn plans(e: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {
         let at = ready_after(&e.settings).map(|after| Instant(0) + e.phase + after);
-        at.map(|at| (at, Ev::Setting(Changed::EnergyModel))).into_iter().collect()
+        let planned = Ev::MechanismLast(Planned::only(Id::perf_domain));
+        at.map(|at| (at, planned)).into_iter().collect()
+    }
+    /// Registers the energy model.
+    fn event(k: &mut Kernel, _: Planned) -> bool {
+        k.m.root.energy_model = true;
+        true
     }
 }
 
@@ -177,7 +189,7 @@ pub(crate) fn is_possible(e: &Experiment, domains: &[FreqDomain], governor: &str
     let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
     // Android's, before mainline's, asked for no governor.
     (governor == SCHEDUTIL || !rev.has(features::EAS))
-        && domains.iter().all(|d| !d.pd.states.is_empty())
+        && domains.iter().all(|d| !d.slots.perf_domain.states.is_empty())
         && invariant
         && ready_after(&e.settings).is_none()
         && e.settings.get(&SCHED_ENERGY_AWARE) != Some(0)
@@ -211,9 +223,10 @@ pub(crate) fn scale(e: &Experiment, d: &Domain, boost: bool) -> Scale {
     }
 }
 
-/// The model of domain `index` when it is registered, and which of its OPPs cpufreq is told are inefficient.
-pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfDomain, Vec<bool>) {
+/// The model of domain `index` when it is registered.
+fn perf_domain(e: &Experiment, index: usize) -> PerfDomain {
     let (d, rev) = (&e.platform.domains[index], e.policy.kernel);
+    let scale = scale(e, d, pressure::has_boost(&e.settings));
     let state =
         |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
     let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
@@ -241,6 +254,7 @@ pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfD
         artificial: false,
         capacity: d.capacity,
         freq_ref: if rev.has(features::ARCH_SCALE_FREQ_REF) { scale.freq_ref } else { made },
+        inefficient,
     };
     let pd = match artificial(e, d) {
         None => table,
@@ -252,7 +266,7 @@ pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfD
             ..table
         },
     };
-    (pd.tabulated(rev), inefficient)
+    pd.tabulated(rev)
 }
 
 /// The states of an artificial model.
@@ -279,7 +293,7 @@ impl FreqDomain {
     /// Adjusts the energy model to another capacity of the CPUs, which belongs to another frequency
     /// (before 6.9 the estimate asks for the capacity each time).
     pub(crate) fn em_adjust_new_capacity(&mut self, rev: KernelRev, capacity: Capacity) {
-        let pd = &mut self.pd;
+        let pd = &mut self.slots.perf_domain;
         if pd.states.is_empty() {
             return;
         }
@@ -299,6 +313,20 @@ impl FreqDomain {
 }
 
 impl Machine {
+    /// Whether wakeups look at energy: unequal capacities with known power, and no core with several
+    /// threads (`build_perf_domains`, `sched_is_eas_possible`).
+    pub(crate) fn sched_is_eas_possible(&self) -> bool {
+        let root = &self.root;
+        let used =
+            || self.domains.iter().filter(|d| d.cpus.iter().any(|c| root.online.contains(*c)));
+        let too_complex = || {
+            let nr_ps = used().map(|d| d.slots.perf_domain.states.len()).sum();
+            is_too_complex_pre_6_7(used().count(), nr_ps, root.online.len())
+        };
+        let too_complex = !self.rev.has(features::EM_ANY_COMPLEXITY) && too_complex();
+        root.energy_model && root.asym_cpucap && !root.smt && !too_complex
+    }
+
     /// Whether placement asks for energy at this moment.
     #[inline]
     pub(crate) fn is_energy_aware(&self) -> bool {

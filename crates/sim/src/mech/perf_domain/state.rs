@@ -2,6 +2,7 @@
 //! to which frequency.
 
 use crate::mech::slots::Slot;
+use crate::state::short_ways::{self, ShortWay};
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_cpu_energy};
 use risetime_kernel::units::{Capacity, KHz, Util};
 use risetime_kernel::{KernelRev, features};
@@ -11,7 +12,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Switches;
+    type OfDomain = PerfDomain;
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// Switches of how the energy model is used.
@@ -24,7 +27,7 @@ pub(crate) struct Switches {
 }
 
 /// Power model that the scheduler has of a domain; no states where it has none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PerfDomain {
     pub(crate) states: Vec<EmPerfState>,
     /// Cost of the state that serves each util, from 6.9 (`em_pd_get_efficient_state`), up to the
@@ -37,6 +40,8 @@ pub(crate) struct PerfDomain {
     /// The pair that the estimate takes to belong together.
     pub(crate) capacity: Capacity,
     pub(crate) freq_ref: KHz,
+    /// OPPs that cpufreq is told are inefficient.
+    pub(crate) inefficient: Vec<bool>,
 }
 
 impl PerfDomain {
@@ -52,12 +57,31 @@ impl PerfDomain {
         }
     }
 
+    /// `em_cpu_energy`: the energy of CPUs that are busy for `sum` in all, in the model's own unit,
+    /// where the most demanding one asks for `max`, and limits leave a CPU `actual` of its
+    /// capacity.
+    #[inline]
+    pub(crate) fn energy(&self, rev: KernelRev, max: Util, sum: Util, actual: Capacity) -> u64 {
+        let Some(cost) = self.cost.get(max.0.min(actual.0) as usize) else {
+            return self.energy_by_states(rev, max, sum, actual);
+        };
+        short_ways::take(ShortWay::EmCost);
+        let energy = cost.wrapping_mul(sum.0);
+        debug_assert_eq!(energy, self.energy_by_states(rev, max, sum, actual));
+        energy
+    }
+
+    /// Returns what [`PerfDomain::energy`] does, by a look at the states.
+    fn energy_by_states(&self, rev: KernelRev, max: Util, sum: Util, actual: Capacity) -> u64 {
+        em_cpu_energy(rev, &self.em_perf_domain(), max, sum, actual, self.capacity)
+    }
+
     /// Returns the domain with the cost of each util written down.
     pub(crate) fn tabulated(mut self, rev: KernelRev) -> PerfDomain {
         self.cost.clear();
         if rev.has(features::EM_PERFORMANCE) && !self.states.is_empty() {
-            let (pd, capacity) = (self.em_perf_domain(), self.capacity);
-            let cost = |max| em_cpu_energy(rev, &pd, Util(max), Util(1), capacity, capacity);
+            let capacity = self.capacity;
+            let cost = |max| self.energy_by_states(rev, Util(max), Util(1), capacity);
             self.cost = (0..=capacity.0).map(cost).collect();
         }
         self

@@ -9,7 +9,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Preempt;
+    type OfDomain = ();
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// The flags of all CPUs.

@@ -26,11 +26,9 @@
 //! Source: include/linux/cpufreq.h, drivers/cpufreq/cpufreq.c:cpufreq_set_policy, cpufreq_update_pressure;
 //! drivers/powercap/dtpm_cpu.c:set_pd_power_limit; drivers/base/arch_topology.c:topology_update_hw_pressure.
 
-use super::{MOST_KHZ, OfPolicy, Source, Told, limits_of};
-use crate::kernel::Kernel;
+use super::{MOST_KHZ, OfPolicy, Source, Told, change, limits_of};
 use crate::kernel::policy::Policy;
 use crate::mech::pressure::state::{CapPlan, Caps, Input, Interface, UNCAPPED};
-use crate::time::queue::Ev;
 use risetime_kernel::opp::cpufreq_set_policy;
 use risetime_kernel::pelt::get_pelt_divider;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span};
@@ -339,17 +337,17 @@ impl Source for Capped {
     }
 
     fn plan(&self, policy: &mut Policy, own: OfPolicy, source: u8) {
-        let Some(plan) = policy.d().caps.of(self.input).plan else { return };
+        let Some(plan) = policy.d().slots.pressure.caps.of(self.input).plan else { return };
         if plan.heat.is_some() {
             return;
         }
         let from = own.of_all(&self.settings.from);
         let at = from.map_or(Instant(0), |ms| own.start + Span::from_ms(ms));
-        policy.push(at, Ev::Pressure { source, domain: own.index as u32, value: ON });
+        policy.push(at, change(source, own.index, ON));
     }
 
     fn changes(&self, policy: &mut Policy, told: Told) {
-        let Some(plan) = policy.d().caps.of(self.input).plan else { return };
+        let Some(plan) = policy.d().slots.pressure.caps.of(self.input).plan else { return };
         let now = policy.m().now;
         let over = plan.until.is_some_and(|until| now >= until);
         let on = told.value == ON && !over;
@@ -372,7 +370,7 @@ impl Source for Capped {
 impl Policy<'_, '_> {
     /// Sets the frequency that `input` allows, and acts if it is another than before.
     pub(crate) fn cap(&mut self, input: Input, khz: KHz) {
-        let cap = self.d().caps.of_mut(input);
+        let cap = self.d().slots.pressure.caps.of_mut(input);
         let interface = cap.interface;
         if std::mem::replace(&mut cap.khz, khz) == khz {
             return;
@@ -390,9 +388,9 @@ impl Policy<'_, '_> {
 
     /// Tells of somebody's cap as it is now.
     pub(super) fn tell_cap(&mut self, input: Input) {
-        let (cpu, khz) = (self.d().related[0], self.d().caps.of(input).khz);
+        let (cpu, khz) = (self.d().related[0], self.d().slots.pressure.caps.of(input).khz);
         let max = (khz < self.d().scale.cpuinfo_max).then(|| self.resolved(khz));
-        if max != std::mem::replace(&mut self.d().caps.of_mut(input).told, max) {
+        if max != std::mem::replace(&mut self.d().slots.pressure.caps.of_mut(input).told, max) {
             self.emit(Event::Capped { cpu, by: input.limit(), max });
         }
     }
@@ -408,7 +406,7 @@ impl Policy<'_, '_> {
     /// (`cpufreq_update_pressure`, `topology_update_hw_pressure`).
     fn heard(&mut self, input: Input) {
         let rev = self.m().rev;
-        let caps = &self.d().caps;
+        let caps = &self.d().slots.pressure.caps;
         let own = *caps.of(input);
         let instant = caps.heard(Interface::Instant);
         // Before 6.10 each CPU has one such number, and who writes last is right.
@@ -424,7 +422,7 @@ impl Policy<'_, '_> {
         let averaged = own.interface == Interface::Average;
         let (pressure, hw) =
             (d.scale.pressure(capacity, instant), d.scale.pressure(capacity, average));
-        d.pressure = pressure;
+        d.slots.pressure.taken = pressure;
         for cpu in related {
             let mut rq = self.rq(cpu);
             if let Some(p) = rq.c().slots.pressure.as_mut().filter(|_| averaged) {
@@ -436,7 +434,7 @@ impl Policy<'_, '_> {
 
     /// An average that has followed a cap for long.
     pub(super) fn has_heard(&mut self) {
-        let capped = self.d().caps.heard(Interface::Average);
+        let capped = self.d().slots.pressure.caps.heard(Interface::Average);
         if capped == UNCAPPED {
             return;
         }
@@ -455,12 +453,12 @@ impl Policy<'_, '_> {
 
     /// Sets the hardware's frequency as a changed cap of it allows, whatever it was asked for.
     fn hardware_capped(&mut self) {
-        let khz = self.d().caps.of(Input::Hardware).khz;
+        let khz = self.d().slots.pressure.caps.of(Input::Hardware).khz;
         let cap = self.resolved(khz);
         let d = self.d();
-        d.hw_cap = Some(cap).filter(|_| khz != UNCAPPED);
+        d.slots.pressure.hw_cap = Some(cap).filter(|_| khz != UNCAPPED);
         let (asked, hw) = (d.hw_asked, d.hw);
-        if d.hw_cap.map_or(asked, |cap| asked.min(cap)) != hw {
+        if d.slots.pressure.hw_cap.map_or(asked, |cap| asked.min(cap)) != hw {
             self.set_hw_to(asked);
         }
     }
@@ -469,7 +467,7 @@ impl Policy<'_, '_> {
     /// stays what it is: this loss is one that a report counts.
     fn cpufreq_set_policy(&mut self) {
         let d = self.d();
-        (d.min, d.max) = limits_of(&d.table, &d.caps, d.scale.cpuinfo_max);
+        (d.min, d.max) = limits_of(&d.table, &d.slots.pressure.caps, d.scale.cpuinfo_max);
         let (cpu, min, max) = (d.related[0], d.min, d.max);
         self.emit(Event::CpuFrequencyLimits { cpu, min, max });
         self.limits_changed();
@@ -477,26 +475,27 @@ impl Policy<'_, '_> {
 
     /// Plans that the cap becomes permanent unless it changes before.
     fn plan_permanent(&mut self) {
-        let caps = &mut self.d().caps;
+        let caps = &mut self.d().slots.pressure.caps;
         caps.permanent_gen = caps.permanent_gen.wrapping_add(1);
         let (value, after) = (caps.permanent_gen, caps.permanent_after);
-        let (at, domain) = (self.m().now + after, self.domain as u32);
-        self.push(at, Ev::Pressure { source: PERMANENT, domain, value });
+        let at = self.m().now + after;
+        self.push(at, change(PERMANENT, self.domain, value));
     }
 }
 
-impl Kernel<'_> {
-    /// Sets the capacity of each CPU of `domain` to what the caps with a permanent interface, which
+impl Policy<'_, '_> {
+    /// Sets the capacity of each of its CPUs to what the caps with a permanent interface, which
     /// have held long enough, leave it (`topology_set_cpu_scale`); it belongs to the highest
     /// frequency that they leave (`capacity_freq_ref`). True: scheduling domains are to be built
     /// anew.
-    pub(super) fn capacity_changes(&mut self, domain: usize, generation: u32) -> bool {
-        let d = &self.m.domains[domain];
-        if d.caps.permanent_gen != generation {
+    pub(super) fn capacity_changes(&mut self, generation: u32) -> bool {
+        let (rev, coherent) = (self.m().rev, self.m().slots.perf_domain.coherent);
+        let d = self.d();
+        if d.slots.pressure.caps.permanent_gen != generation {
             return false;
         }
         let top = d.scale.freq_ref_at_first;
-        let allowed = d.caps.heard(Interface::Permanent).min(top);
+        let allowed = d.slots.pressure.caps.heard(Interface::Permanent).min(top);
         let freq_ref =
             cpufreq_set_policy(&d.table, KHz(0), allowed).map_or(allowed, |(_, max)| max);
         if freq_ref == d.scale.freq_ref {
@@ -507,8 +506,7 @@ impl Kernel<'_> {
         for &cpu in &related {
             self.rq(cpu).update_rq_clock();
         }
-        let (rev, coherent) = (self.m.rev, self.m.slots.perf_domain.coherent);
-        let d = &mut self.m.domains[domain];
+        let d = self.d();
         d.scale.freq_ref = top;
         let taken = d.scale.pressure(d.scale.capacity, freq_ref);
         let capacity = Capacity(d.scale.capacity.0 - taken.0).max(Capacity(1));
@@ -520,7 +518,7 @@ impl Kernel<'_> {
         for &cpu in &related {
             self.rq(cpu).c().capacity = capacity;
         }
-        self.policy(domain).heard(Input::User);
+        self.heard(Input::User);
         for cpu in related {
             self.rq(cpu).update_cpu_capacity();
         }

@@ -11,8 +11,7 @@ use crate::kernel::policy::Policy;
 use crate::mech::pressure::caps::HARDWARE;
 use crate::mech::pressure::state::{Caps, Input};
 use crate::mech::pressure::thermal::THERMAL;
-use crate::mech::pressure::{OfPolicy, Source, Told};
-use crate::time::queue::Ev;
+use crate::mech::pressure::{OfPolicy, Source, Told, change};
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Int, Neutral, Param, Range};
@@ -103,15 +102,14 @@ impl Source for Emergency {
     }
 
     fn plan(&self, policy: &mut Policy, own: OfPolicy, source: u8) {
-        let plan = policy.d().caps.of(Input::Hardware).plan;
+        let plan = policy.d().slots.pressure.caps.of(Input::Hardware).plan;
         if plan.is_some_and(|p| p.heat.is_some()) {
-            let domain = own.index as u32;
-            policy.push(Instant(0) + LOOK, Ev::Pressure { source, domain, value: 0 });
+            policy.push(Instant(0) + LOOK, change(source, own.index, 0));
         }
     }
 
     fn changes(&self, policy: &mut Policy, told: Told) {
-        let cap = *policy.d().caps.of(Input::Hardware);
+        let cap = *policy.d().slots.pressure.caps.of(Input::Hardware);
         let Some((plan, (above, below))) = cap.plan.and_then(|p| Some((p, p.heat?))) else {
             return;
         };

@@ -21,6 +21,7 @@
 
 pub(crate) mod state;
 
+mod averages;
 pub(crate) mod caps;
 pub(crate) mod emergency;
 pub(crate) mod irq;
@@ -29,27 +30,25 @@ pub(crate) mod thermal;
 
 use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
-use crate::kernel::rq::Rq;
 use crate::mech::mechanism::Mechanism;
-use crate::mech::pressure::state::{Caps, CpuPressure, Input, Interface, UNCAPPED};
-use crate::state::machine::Cpu;
+use crate::mech::pressure::state::{Caps, CpuPressure, DomainPressure, Input, Interface, UNCAPPED};
+use crate::mech::slots::Id;
 use crate::state::machine::Machine;
-use crate::state::machine::{FreqDomain, UPTIME, from_time_0};
-use crate::time::queue::Ev;
-use risetime_kernel::cpu_util::capacity_of;
-use risetime_kernel::cpu_util::get_actual_cpu_capacity;
+use crate::state::machine::{FreqDomain, UPTIME};
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
-use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
+use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
-use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Int, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy as ModelPolicy};
-use risetime_trace::{Event, PressureClass};
 
 impl Mechanism for state::Own {
     fn groups() -> Vec<Group> {
         groups().collect()
+    }
+    fn of_domain(e: &Experiment, index: usize) -> DomainPressure {
+        DomainPressure { caps: caps(e, index), ..DomainPressure::default() }
     }
     fn of_cpu(e: &Experiment, m: &Machine, cpu: CpuId) -> Option<Box<CpuPressure>> {
         cpu_pressure(e, m.cpu(cpu).domain)
@@ -64,14 +63,16 @@ impl Mechanism for state::Own {
         (0..k.m.domains.len()).for_each(|domain| k.policy(domain).tell_cap(Input::User));
         for cpu in (0..k.m.cpus.len() as u32).map(CpuId) {
             k.rq(cpu).update_actual();
-            if k.m.domain_of(cpu).pressure != Capacity(0) || k.m.cpu(cpu).slots.pressure.is_some() {
+            if k.m.domain_of(cpu).slots.pressure.taken != Capacity(0)
+                || k.m.cpu(cpu).slots.pressure.is_some()
+            {
                 k.rq(cpu).update_cpu_capacity();
             }
         }
         let mut changed = false;
         for domain in 0..k.m.domains.len() {
-            if k.m.domains[domain].caps.heard(Interface::Permanent) != UNCAPPED {
-                changed |= k.capacity_changes(domain, 0);
+            if k.m.domains[domain].slots.pressure.caps.heard(Interface::Permanent) != UNCAPPED {
+                changed |= k.policy(domain).capacity_changes(0);
             }
         }
         for (index, source) in SOURCES.iter().enumerate() {
@@ -80,6 +81,22 @@ impl Mechanism for state::Own {
             }
         }
         Ok(changed)
+    }
+    /// Changes what a source takes from the CPUs of a domain.
+    fn event(k: &mut Kernel, planned: Planned) -> bool {
+        let Planned { kind: source, index, value, .. } = planned;
+        let domain = index as usize;
+        if source == caps::PERMANENT {
+            return k.policy(domain).capacity_changes(value);
+        }
+        let (now, d) = (k.m.now, &k.m.domains[domain]);
+        let watched =
+            d.slots.pressure.caps.of(Input::Hardware).plan.is_some_and(|p| p.heat.is_some());
+        let zones = k.m.slots.thermal.as_mut().filter(|_| watched);
+        let millicelsius = zones.and_then(|t| t.millicelsius(d.related[0], now));
+        let told = Told { source, value, millicelsius };
+        SOURCES[usize::from(source)].changes(&mut k.policy(domain), told);
+        false
     }
 }
 
@@ -122,9 +139,10 @@ pub(crate) trait Source: Sync {
     fn on_cpu(&self, _: OfPolicy, _: &Caps, _: &mut CpuPressure) -> bool {
         false
     }
-    /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`crate::time::queue::Ev::Pressure`].
+    /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for
+    /// [`change`].
     fn plan(&self, _: &mut Policy, _: OfPolicy, _source: u8) {}
-    /// Carries out a change that was planned for now ([`crate::time::queue::Ev::Pressure`]).
+    /// Carries out a change that was planned for now ([`change`]).
     fn changes(&self, _: &mut Policy, _: Told) {}
 }
 
@@ -141,7 +159,7 @@ pub(crate) struct Told {
 impl Told {
     /// The same source at another time.
     fn again(&self, policy: &Policy, value: u32) -> Ev {
-        Ev::Pressure { source: self.source, domain: policy.domain as u32, value }
+        change(self.source, policy.domain, value)
     }
 }
 
@@ -220,7 +238,7 @@ pub(crate) fn caps(e: &Experiment, index: usize) -> Caps {
 
 /// Whether a domain's limits, or the capacity of its CPUs, change while the machine runs.
 pub(crate) fn changes_later(d: &FreqDomain) -> bool {
-    d.caps.is_planned() || d.caps.uses(Interface::Permanent)
+    d.slots.pressure.caps.is_planned() || d.slots.pressure.caps.uses(Interface::Permanent)
 }
 
 /// Whether boost OPPs are there (`/sys/devices/system/cpu/cpufreq/boost`).
@@ -249,85 +267,10 @@ pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressu
     kept.then(|| Box::new(pressure))
 }
 
-impl Cpu {
-    /// `get_actual_cpu_capacity`, when something that it depends on has changed; `limit`: the cpufreq
-    /// pressure of its domain.
-    pub(crate) fn update_actual(&mut self, rev: KernelRev, limit: Capacity) {
-        let (average, now) = self
-            .slots
-            .pressure
-            .as_ref()
-            .map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
-        // Before 6.10 EAS takes the number of the moment, and no release has a limit there.
-        let averaged = rev.has(features::GET_ACTUAL_CPU_CAPACITY);
-        let average = if averaged { average } else { now.0 };
-        self.actual = get_actual_cpu_capacity(self.capacity, average, limit.0);
-    }
-}
-
-impl Rq<'_, '_> {
-    /// `sched_tick`'s part.
-    pub(crate) fn pressure_tick(&mut self) {
-        let cpu = self.cpu;
-        if self.m().cpu(cpu).slots.pressure.is_some() {
-            self.update_hw();
-            self.update_cpu_capacity();
-        }
-    }
-
-    /// `update_hw_load_avg`; true if the average changed.
-    pub(crate) fn update_hw(&mut self) -> bool {
-        let cpu = self.cpu;
-        let decay = self.m().decay;
-        let c = self.c();
-        let now = c.clock.clock_task;
-        let Some(p) = &mut c.slots.pressure else { return false };
-        let avg = &mut p.hw_avg;
-        let before = avg.load_avg;
-        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
-        if changed && (before, avg.load_avg) != (0, 0) {
-            let event = Event::PeltPressure {
-                cpu,
-                class: PressureClass::Hw,
-                util_avg: Util(avg.load_avg),
-                util_sum: avg.load_sum,
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
-            self.update_actual();
-            self.emit(event);
-        }
-        changed
-    }
-
-    /// Updates the averages of pressure, their part of `update_other_load_avgs`; true if an average
-    /// changed.
-    pub(crate) fn update_pressure(&mut self) -> bool {
-        let cpu = self.cpu;
-        if self.m().cpu(cpu).slots.pressure.is_none() {
-            return false;
-        }
-        // All of them, whatever the first one says.
-        let hw = self.update_hw();
-        self.update_irq(Span(0)) || hw
-    }
-}
-
-impl Kernel<'_> {
-    /// Changes what a source takes from the CPUs of a domain. True: the scheduling domains are to
-    /// be built anew.
-    pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) -> bool {
-        if source == caps::PERMANENT {
-            return self.capacity_changes(domain, value);
-        }
-        let (now, d) = (self.m.now, &self.m.domains[domain]);
-        let watched = d.caps.of(Input::Hardware).plan.is_some_and(|p| p.heat.is_some());
-        let zones = self.m.slots.thermal.as_mut().filter(|_| watched);
-        let millicelsius = zones.and_then(|t| t.millicelsius(d.related[0], now));
-        let told = Told { source, value, millicelsius };
-        SOURCES[usize::from(source)].changes(&mut self.policy(domain), told);
-        false
-    }
+/// A change of what a source takes from a domain, to be carried out later.
+fn change(source: u8, domain: usize, value: u32) -> Ev {
+    let index = domain as u32;
+    Ev::MechanismFirst(Planned { of: Id::pressure, kind: source, index, value })
 }
 
 /// `policy->min` and `policy->max`.
@@ -339,7 +282,7 @@ pub(crate) fn limits_of(table: &[FreqTableEntry], caps: &Caps, cpuinfo_max: KHz)
 impl FreqDomain {
     /// Lifts user space's limit on the domain for good; what a task may get at most stays as it is.
     pub(crate) fn lift_user(&mut self) {
-        let own = self.caps.of_mut(Input::User);
+        let own = self.slots.pressure.caps.of_mut(Input::User);
         (own.khz, own.plan) = (UNCAPPED, None);
         self.limit();
     }
@@ -351,29 +294,10 @@ impl FreqDomain {
         self
     }
     fn limit(&mut self) {
-        let (min, max) = limits_of(&self.table, &self.caps, self.scale.cpuinfo_max);
+        let (min, max) = limits_of(&self.table, &self.slots.pressure.caps, self.scale.cpuinfo_max);
         (self.min, self.max) = (min, max);
-        let heard = self.caps.heard(Interface::Instant).min(self.scale.cpuinfo_max);
+        let heard = self.slots.pressure.caps.heard(Interface::Instant).min(self.scale.cpuinfo_max);
         let heard = cpufreq_set_policy(&self.table, KHz(0), heard).map_or(heard, |(_, max)| max);
-        self.pressure = self.scale.pressure(self.scale.capacity, heard);
-    }
-}
-
-impl Rq<'_, '_> {
-    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
-    pub(crate) fn update_cpu_capacity(&mut self) {
-        let cpu = self.cpu;
-        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
-        let hw = c.slots.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        // No release before 6.10 has both.
-        let both = self.m().rev.has(features::CPUFREQ_PRESSURE);
-        let hw = if both { hw } else { hw.max(limit.0) };
-        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(cpu, true, own));
-        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
-        let capacity = self.capacity_pre_4_19().unwrap_or(capacity);
-        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
-        if before != capacity {
-            self.emit(Event::CpuCapacity { cpu, capacity });
-        }
+        self.slots.pressure.taken = self.scale.pressure(self.scale.capacity, heard);
     }
 }

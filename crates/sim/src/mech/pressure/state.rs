@@ -11,7 +11,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = ();
+    type OfDomain = DomainPressure;
     type OfCpu = Option<Box<CpuPressure>>;
+    type OfTask = ();
 }
 
 /// The party that caps a policy's frequency, from those that change their mind often to those that
@@ -89,6 +91,24 @@ pub(crate) struct Caps {
     pub(crate) permanent_gen: u32,
     /// Time for which such caps have to hold.
     pub(crate) permanent_after: Span,
+}
+
+/// State of a policy for what takes capacity from its CPUs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DomainPressure {
+    /// Caps of the policy's frequency.
+    pub(crate) caps: Caps,
+    /// `cpufreq_get_pressure`: what they take of each CPU's capacity.
+    pub(crate) taken: Capacity,
+    /// Frequency above which the hardware does not go, whatever it is asked for.
+    pub(crate) hw_cap: Option<KHz>,
+}
+
+impl Default for Caps {
+    /// Returns no caps, of which nobody hears.
+    fn default() -> Caps {
+        Caps::new(KHz(0), Span(0), |_| Interface::None)
+    }
 }
 
 /// No cap.

@@ -37,7 +37,7 @@
 pub(crate) mod state;
 
 use crate::kernel::Kernel;
-use crate::kernel::class::rt_push::nearest_of;
+use crate::kernel::class::nearest::nearest_of;
 use crate::kernel::class::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;

@@ -18,7 +18,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = ();
+    type OfDomain = ();
     type OfCpu = RtGroupRqs;
+    type OfTask = ();
 }
 
 /// Whether groups have servers.

@@ -34,14 +34,15 @@
 
 pub(crate) mod state;
 
+use crate::kernel::Kernel;
 use crate::kernel::governor::schedutil;
 use crate::kernel::governor::schedutil::RESPONSE_TIME_MS;
 use crate::mech::before;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::series::state::{CpuSeries, Limit, Room, Series};
+use crate::mech::slots::Id;
 use crate::state::machine::Machine;
-use crate::time::queue::Changed;
-use crate::time::queue::Ev;
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::energy_model::feec_margin;
 use risetime_kernel::pelt::{Decay, MAX_HALF_LIFE};
@@ -86,7 +87,13 @@ impl Mechanism for state::Own {
     fn plans(e: &Experiment, _: &Machine) -> Vec<(Instant, Ev)> {
         let change = decay_change(e.policy.kernel, &e.settings).into_iter();
         let at = |after| Instant(0) + e.phase + after;
-        change.map(|(after, _)| (at(after), Ev::Setting(Changed::PeltMultiplier))).collect()
+        let planned = Ev::MechanismLast(Planned::only(Id::series));
+        change.map(|(after, _)| (at(after), planned)).collect()
+    }
+    /// Writes the multiplier anew.
+    fn event(k: &mut Kernel, _: Planned) -> bool {
+        k.m.decay = k.m.slots.series.decay_later.unwrap_or(k.m.decay);
+        false
     }
 }
 
@@ -282,7 +289,7 @@ pub(crate) fn decay(rev: KernelRev, settings: &Settings) -> &'static Decay {
 ///
 /// DEVIATES(pelt-multiplier-written): who sleeps while it is written fades by the new multiplier from the beginning of its sleep on, where the patch
 /// multiplies the clock; margins and response times that are reckoned from the multiplier stay as they were.
-pub(crate) fn decay_change(rev: KernelRev, settings: &Settings) -> Option<(Span, &'static Decay)> {
+fn decay_change(rev: KernelRev, settings: &Settings) -> Option<(Span, &'static Decay)> {
     let at = settings.get(&MULTIPLIER_CHANGE)?;
     let to = settings.get(&MULTIPLIER_TO)?;
     Some((Span::from_ms(at.max(0) as u64), decay_with(rev, settings, Some(to))))
@@ -344,6 +351,7 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
             .get(&RUNNABLE_BOOST)
             .map_or(rev.has(features::RUNNABLE_BOOST), |boost| boost != 0),
         latency_nice: on(&LATENCY_NICE),
+        decay_later: decay_change(rev, settings).map(|(_, decay)| decay),
         eas_margin: settings.get(&EAS_MARGIN).map_or(feec_margin(rev), |m| m.max(0) as u64),
     }
 }

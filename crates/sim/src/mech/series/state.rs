@@ -1,23 +1,51 @@
 //! Switches of the response-time series, and what a CPU keeps for them ([`super`] has the
 //! settings).
 
-use crate::mech::slots::Slot;
+use crate::mech::slots::{Slot, Slots};
 use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::approximate::tick_usec;
 use risetime_kernel::fits::fits_capacity_percent;
 use risetime_kernel::headroom::{Decided, Growth, Headroom, dvfs_delay_us, map_util_perf_percent};
 use risetime_kernel::neighbours::util_est_faster;
+use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_apply_response_time;
+use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::schedutil::map_util_perf;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
+use risetime_kernel::waiting_avg::WaitingAvg;
 
 /// The mechanism.
 pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Series;
+    type OfDomain = ();
     type OfCpu = CpuSeries;
+    type OfTask = TaskSeries;
+
+    fn of_task(slots: &Slots) -> TaskSeries {
+        let qos = SchedQos::fork(slots.series.rampup_multiplier.unwrap_or(1));
+        TaskSeries { qos, ..TaskSeries::default() }
+    }
+}
+
+/// State of a task for the series.
+pub(crate) struct TaskSeries {
+    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
+    pub(crate) util_avg_dequeued: Util,
+    /// Waiting time (RFC 00/16, patch 12).
+    pub(crate) waiting: WaitingAvg,
+    /// Hints of the task (RFC 00/16, patches 10 and 11).
+    pub(crate) qos: SchedQos,
+}
+
+impl Default for TaskSeries {
+    /// Returns the state of a task without hints, where no multiplier is set.
+    fn default() -> TaskSeries {
+        let qos = SchedQos::fork(1);
+        TaskSeries { util_avg_dequeued: Util(0), waiting: WaitingAvg::default(), qos }
+    }
 }
 
 /// Headroom (`dvfs_headroom`).
@@ -52,6 +80,8 @@ pub(crate) struct Series {
     pub(crate) latency_nice: bool,
     /// Saving that an energy-aware move needs, of 1024.
     pub(crate) eas_margin: u64,
+    /// Decay that comes later, if it is to change.
+    pub(crate) decay_later: Option<&'static Decay>,
 }
 
 /// Limit from which on nothing fits (`fits_capacity`).
@@ -188,7 +218,7 @@ impl Machine {
     /// `cfs_rq->avg.waiting_avg`: of all tasks queued on the CPU.
     fn waiting_avg(&self, cpu: CpuId) -> Util {
         let queued = self.fair_queued(cpu).filter(|(_, entity)| !entity.sched_delayed);
-        queued.fold(Util(0), |sum, (task, _)| sum + self.task(task).waiting.value())
+        queued.fold(Util(0), |sum, (task, _)| sum + self.task(task).slots.series.waiting.value())
     }
 
     /// The util that UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is
@@ -208,7 +238,7 @@ impl Machine {
     /// The task's `rampup_multiplier`; 1 without sched-qos.
     pub(crate) fn rampup_multiplier(&self, task: TaskId) -> u32 {
         match self.slots.series.rampup_multiplier {
-            Some(_) => self.task(task).qos.rampup_multiplier,
+            Some(_) => self.task(task).slots.series.qos.rampup_multiplier,
             None => 1,
         }
     }

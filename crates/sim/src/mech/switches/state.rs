@@ -9,4 +9,6 @@ pub(crate) struct Own;
 impl Slot for Own {
     type OfMachine = Switches;
     type OfCpu = ();
+    type OfTask = ();
+    type OfDomain = ();
 }

@@ -10,7 +10,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Sysctls;
+    type OfDomain = ();
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// Sysctls as they were resolved.

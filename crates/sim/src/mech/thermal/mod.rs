@@ -26,10 +26,11 @@ use crate::kernel::governor::DomainView;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::pressure::state::Input;
 use crate::mech::pressure::thermal::{START_TEMP, is_on};
+use crate::mech::slots::Id;
 use crate::mech::thermal::state::{Device, Heaters, Own, Thermal, Zone};
 use crate::state::machine::Machine;
 
-use crate::time::queue::Ev;
+use crate::time::queue::{Ev, Planned};
 use risetime_kernel::thermal::cpufreq_cooling::{
     PerfState, cpu_freq_to_power, get_requested_power, get_state_freq, max_level, power2state,
 };
@@ -55,7 +56,32 @@ impl Mechanism for Own {
     /// Plans the first look at every zone: when it is registered.
     fn plans(_: &Experiment, m: &Machine) -> Vec<(Instant, Ev)> {
         let zones = m.slots.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32;
-        (0..zones).map(|zone| (Instant(0), Ev::Thermal { zone })).collect()
+        (0..zones).map(|zone| (Instant(0), look(zone))).collect()
+    }
+    /// `thermal_zone_device_update`.
+    fn event(k: &mut Kernel, planned: Planned) -> bool {
+        let (index, now, rev) = (planned.index, k.m.now, k.m.rev);
+        let Some(t) = &k.m.slots.thermal else { return false };
+        let loads: Vec<Load> =
+            t.zones[index as usize].cools.iter().map(|d| load(&k.m, *d)).collect();
+        let Some(t) = &mut k.m.slots.thermal else { return false };
+        t.advance(now);
+        let zone = &mut t.zones[index as usize];
+        let millicelsius = zone.update(rev, &t.devices, &loads).max(0) as u32;
+        let delay = if zone.passive > 0 { zone.polling_delay_passive } else { zone.polling_delay };
+        let cools = zone.cools.clone();
+        k.emit(Event::Temperature { zone: index, millicelsius });
+        for domain in cools {
+            let max = k.m.slots.thermal.as_mut().and_then(|t| t.cpufreq_set_cur_state(domain));
+            if let Some(max) = max {
+                let mut policy = k.policy(domain);
+                policy.cap(Input::Thermal, max);
+                let (cpu, max) = (policy.d().related[0], policy.d().max);
+                k.emit(Event::Cooling { cpu, max, zone: index });
+            }
+        }
+        k.q.push(now + delay, look(index));
+        false
     }
 }
 
@@ -287,31 +313,9 @@ impl Zone {
     }
 }
 
-impl Kernel<'_> {
-    /// `thermal_zone_device_update`.
-    pub(crate) fn thermal_zone_device_update(&mut self, index: u32) {
-        let (now, rev) = (self.m.now, self.m.rev);
-        let Some(t) = &self.m.slots.thermal else { return };
-        let loads: Vec<Load> =
-            t.zones[index as usize].cools.iter().map(|d| load(&self.m, *d)).collect();
-        let Some(t) = &mut self.m.slots.thermal else { return };
-        t.advance(now);
-        let zone = &mut t.zones[index as usize];
-        let millicelsius = zone.update(rev, &t.devices, &loads).max(0) as u32;
-        let delay = if zone.passive > 0 { zone.polling_delay_passive } else { zone.polling_delay };
-        let cools = zone.cools.clone();
-        self.emit(Event::Temperature { zone: index, millicelsius });
-        for domain in cools {
-            let max = self.m.slots.thermal.as_mut().and_then(|t| t.cpufreq_set_cur_state(domain));
-            if let Some(max) = max {
-                let mut policy = self.policy(domain);
-                policy.cap(Input::Thermal, max);
-                let (cpu, max) = (policy.d().related[0], policy.d().max);
-                self.emit(Event::Cooling { cpu, max, zone: index });
-            }
-        }
-        self.q.push(now + delay, Ev::Thermal { zone: index });
-    }
+/// The next look at a zone.
+fn look(zone: u32) -> Ev {
+    Ev::MechanismLast(Planned { index: zone, ..Planned::only(Id::thermal) })
 }
 
 /// The load of a domain now (`get_load`).

@@ -14,7 +14,9 @@ pub(crate) struct Own;
 
 impl Slot for Own {
     type OfMachine = Option<Box<Thermal>>;
+    type OfDomain = ();
     type OfCpu = ();
+    type OfTask = ();
 }
 
 /// All of it; machines without thermal zones have none.

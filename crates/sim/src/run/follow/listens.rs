@@ -1,7 +1,7 @@
 //! Hooks that are asked at each decision: they note the answer, refuse it, and give the reference's
 //! where it is known.
 
-use super::Asked;
+use super::asked::Asked;
 use crate::state::hooks::{Answer, FreqRequest, Hooks, Placed, Point, Step};
 use crate::state::machine::{Machine, State};
 use risetime_kernel::cpu_util::RqUtil;

@@ -3,10 +3,10 @@
 //! Ticks come on a grid here, and up to some 100 µs later there. Where they are told of, they come when they do there, so
 //! that both account for the same time.
 
-use super::Follower;
+use super::follower::Follower;
 use super::listens::Shared;
 use crate::kernel::governor::Resumed;
-use crate::run::follow::Asked;
+use crate::run::follow::asked::Asked;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Point};
 use crate::state::machine::State;
@@ -40,7 +40,7 @@ impl Follower<'_, '_> {
                 | Ev::CfsPeriod { .. }
                 | Ev::CfsSlack { .. }
                 | Ev::Irq { .. }
-                | Ev::Pressure { .. } => self.simulation.dispatch(ev),
+                | Ev::MechanismFirst(_) => self.simulation.dispatch(ev),
                 _ => {}
             }
             self.settle();
@@ -113,7 +113,7 @@ impl Follower<'_, '_> {
         if c.idle.is_none() {
             return;
         }
-        let since_tick = (k.m.now.0 + k.m.tick.0 - k.m.tick_offset.0) % k.m.tick.0;
+        let since_tick = k.m.ticks.since(k.m.now, k.m.tick).0;
         let ticks = !c.tick_stopped || k.m.slots.hrtimers.low_res;
         let by_tick = ticks && since_tick < AT_TICK;
         let mut rq = k.rq(cpu);

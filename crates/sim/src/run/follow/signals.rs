@@ -1,6 +1,7 @@
 //! The reference's signals: what each is here is noted, and then it is as there.
 
-use super::{Compared, Follower};
+use super::asked::Compared;
+use super::follower::Follower;
 use crate::state::machine::UPTIME;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
 use risetime_kernel::units::{ClockPelt, CpuId, Span, TaskId, Util};

@@ -1,6 +1,6 @@
 //! Actions of tasks there, done here: they are created, wake, move, get a CPU, leave it.
 
-use super::Follower;
+use super::follower::Follower;
 use super::timeline::told_with;
 use crate::kernel::fork::new_task;
 use crate::kernel::placement::Waker;

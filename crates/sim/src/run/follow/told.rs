@@ -1,10 +1,10 @@
 //! The state from which the kernel there decides, where the trace tells of it: what it is here is noted, and then it is
 //! as there.
 
-use super::Follower;
+use super::follower::Follower;
 use super::listens::{Idles, Sleeps};
 use super::signals::Of;
-use crate::kernel::balance::When;
+use crate::kernel::balance::env::When;
 use crate::kernel::governor::{Resumed, ResumedCpu};
 use crate::state::machine::Machine;
 use risetime_kernel::cpuidle::menu::MenuDevice;

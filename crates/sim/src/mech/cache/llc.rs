@@ -1,5 +1,5 @@
 //! Balancing for caches (SCHED_CACHE, since 7.2): tasks go to the last-level cache (LLC) that their
-//! process prefers ([`crate::mech::cache`]), and are not taken away from it.
+//! process prefers ([`super`]), and are not taken away from it.
 //!
 //! ```text
 //! group        one with tasks that prefer the LLC of who looks is llc_balance, next to overloaded: an idle CPU, or
@@ -13,8 +13,7 @@
 //! 7.2 and 7.3 do the same here, but for asym packing, which nobody has here.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use super::group::Group;
-use super::{Env, Migrate, When};
+use crate::kernel::balance::env::{Env, Migrate, When};
 use crate::mech::cache::state::SchedCache;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
@@ -25,31 +24,31 @@ use risetime_kernel::units::{CpuId, TaskId};
 impl Machine {
     /// Counts the tasks in `group` that prefer the LLC of `env.dst` and are not there
     /// (`nr_pref_dst_llc`).
-    pub(super) fn nr_pref_dst_llc(&self, cache: &SchedCache, env: &Env, group: &SchedGroup) -> u64 {
+    pub(crate) fn nr_pref_dst_llc(&self, cache: &SchedCache, env: &Env, group: &SchedGroup) -> u64 {
         let llc = cache.llc_id[env.dst.index()];
         let elsewhere = |c: &CpuId| cache.llc_id[c.index()] != llc && env.cpus.contains(*c);
         group.span.iter().filter(elsewhere).map(|c| self.llc_counts(cache, c, llc)).sum()
     }
 
-    /// Whether a group should give tasks to the LLC that they prefer; how many there are. Called when all else of it is
-    /// counted.
-    pub(super) fn llc_balance(
+    /// The number of tasks that a group should give to the LLC that they prefer, if it should; the
+    /// group has `running` tasks, among them a `misfit` one.
+    pub(crate) fn llc_balance(
         &self,
         env: &Env,
         domain: &SchedDomain,
         group: &SchedGroup,
-        g: &Group,
+        (misfit, running): (bool, usize),
     ) -> Option<u64> {
         let cache = self.sched_cache()?;
         if cache.preferring[cache.llc_id[env.dst.index()] as usize] == 0 {
             return None;
         }
-        let misfit = domain.has(sd::ASYM_CPUCAPACITY) && g.misfit_load != 0;
+        let misfit = domain.has(sd::ASYM_CPUCAPACITY) && misfit;
         if domain.has(sd::SHARE_LLC)
             || misfit
             || domain.nr_balance_failed > domain.cache_nice_tries
             // The idle task prefers nothing.
-            || g.running == 0
+            || running == 0
         {
             return None;
         }
@@ -60,13 +59,13 @@ impl Machine {
     }
 
     /// Counts the tasks of `cpu` that prefer the LLC of `dst`.
-    pub(super) fn prefers_llc_of(&self, cpu: CpuId, dst: CpuId) -> u64 {
+    pub(crate) fn prefers_llc_of(&self, cpu: CpuId, dst: CpuId) -> u64 {
         let of = |cache: &SchedCache| self.llc_counts(cache, cpu, cache.llc_id[dst.index()]);
         self.sched_cache().map_or(0, of)
     }
 
     /// `record_sg_llc_stats`: what a look has found of a group that is an LLC.
-    pub(super) fn record_sg_llc_stats(&self, env: &Env, group: &SchedGroup, found: LlcStats) {
+    pub(crate) fn record_sg_llc_stats(&self, env: &Env, group: &SchedGroup, found: LlcStats) {
         let Some(cache) = self.sched_cache().filter(|_| env.idle != When::NewlyIdle) else {
             return;
         };
@@ -80,7 +79,7 @@ impl Machine {
 
     /// Records the groups' LLC statistics where the look computed nothing else
     /// ([`Machine::glance`]).
-    pub(super) fn record_llc_stats_only(&self, env: &Env) {
+    pub(crate) fn record_llc_stats_only(&self, env: &Env) {
         if self.sched_cache().is_none() || env.idle == When::NewlyIdle {
             return;
         }
@@ -125,7 +124,7 @@ impl Machine {
     }
 
     /// Whether the stopper should leave the tasks of `src` where they are: all of them are where they belong.
-    pub(super) fn alb_break_llc(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+    pub(crate) fn alb_break_llc(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
         let Some(cache) = self.sched_cache() else { return false };
         if cache.llc_id[src.index()] == cache.llc_id[env.dst.index()] || kind == Migrate::Misfit {
             return false;
@@ -144,13 +143,13 @@ impl Machine {
     }
 
     /// Tasks are moved to the LLC that they prefer, and this one does not prefer that of `dst`.
-    pub(super) fn migrate_llc_task_wrong_dst(&self, task: TaskId, dst: CpuId) -> bool {
+    pub(crate) fn migrate_llc_task_wrong_dst(&self, task: TaskId, dst: CpuId) -> bool {
         let cache = self.sched_cache();
         cache.is_some_and(|c| c.preferred_llc(task) != Some(c.llc_id[dst.index()]))
     }
 
     /// Whether it would leave the LLC that its process prefers, or is none of those that are looked for.
-    pub(super) fn migrate_degrades_llc(&self, env: &Env, src: CpuId, task: TaskId) -> bool {
+    pub(crate) fn migrate_degrades_llc(&self, env: &Env, src: CpuId, task: TaskId) -> bool {
         let Some(cache) = self.sched_cache() else { return false };
         let domain = &self.cpu(env.this).sched_domains[env.level];
         if domain.nr_balance_failed > domain.cache_nice_tries {
@@ -158,13 +157,6 @@ impl Machine {
         }
         (env.kind == Some(Migrate::Llc) && self.migrate_llc_task_wrong_dst(task, env.dst))
             || self.can_migrate_llc_task(cache, env, src, task) == LlcMig::Forbid
-    }
-}
-
-impl Group {
-    /// The LLC statistics of the group, for one that is an LLC.
-    pub(super) fn llc_stats(&self) -> LlcStats {
-        LlcStats { util_avg: self.util, capacity: self.capacity }
     }
 }
 
