@@ -8,6 +8,7 @@
 mod ablation;
 mod advise;
 pub mod deploy;
+mod document;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
@@ -27,6 +28,7 @@ mod sweep;
 
 pub use ablation::{Ablation, ablation};
 pub use advise::{Goal, MIN_BUDGET, Wanted, advise, advise_goal, advised_on};
+pub use document::{Saved, Shown, is_saved, read_saved, series_of};
 pub use explain::{Why, explain};
 pub use graphs::{Answer, Graphs, Optimised, optimised};
 pub use history::{Kernel, Told, WANTED, history, history_bisect, simulated_only, task_of};

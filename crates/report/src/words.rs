@@ -1,5 +1,6 @@
 //! Numbers and states in the words that every report uses.
 
+use risetime_analysis::known::Need;
 use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
 use risetime_model::Settings;
@@ -59,6 +60,11 @@ pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
 /// An energy, which is not known where the platform does not say what its CPUs take.
 pub(crate) fn energy(mj: Option<f64>) -> String {
     one_or(mj, UNKNOWN)
+}
+
+/// Returns the reason for which the energy is not known.
+pub(crate) fn no_power(r: &RunResult) -> &'static str {
+    r.lacks(Need::Powers).unwrap_or("of some of its CPUs alone it is known")
 }
 
 /// Word in place of a figure that is there, and not known.

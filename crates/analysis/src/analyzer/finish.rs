@@ -1,6 +1,7 @@
 //! The result of a run, once its trace has ended.
 
 use super::*;
+use crate::known::{Known, forget, forget_curves};
 
 impl Run<'_> {
     pub(super) fn finish(mut self) -> (RunResult, Option<Timeline>) {
@@ -18,10 +19,22 @@ impl Run<'_> {
         let (cpus, energy_mj, machine_notes) =
             self.machine.finish(&self.header.machine.platform, end);
         let mut notes = self.header.run.lost.clone();
-        if self.header.machine.whence == Whence::Seen {
+        let known = Known {
+            machine: self.header.machine.whence == Whence::Described,
+            experiment: self.header.asked.is_some(),
+            idle: self.header.machine.whence == Whence::Described || self.told.idle,
+            frequencies: self.header.machine.whence == Whence::Described || self.told.freq,
+        };
+        if !known.machine {
             notes.push(SEEN.into());
         }
-        notes.extend(machine_notes);
+        if !known.experiment {
+            notes.push(UNASKED.into());
+        }
+        match known.frequencies {
+            true => notes.extend(machine_notes),
+            false => notes.push("the trace does not tell at which frequencies CPUs run".into()),
+        }
         if self.unknown_cpus > 0 {
             notes.push(format!(
                 "{} events left out: they name a CPU that {} does not have",
@@ -72,6 +85,7 @@ impl Run<'_> {
         let (heat, cooling) = self.thermal.finish(end);
         let mut result = RunResult {
             policy: self.asked.policy,
+            known,
             backend: self.header.run.backend,
             platform: self.header.machine.platform.name.clone(),
             workload: self.asked.workload,
@@ -100,6 +114,10 @@ impl Run<'_> {
         };
         let (tasks, cpus) = (result.a_second(self.wakes.0), result.a_second(self.wakes.1));
         result.wakes = Wakes { tasks, cpus, timer_interrupts: None };
+        forget(&mut result);
+        if let Some(timeline) = &mut timeline {
+            forget_curves(known, timeline);
+        }
         (result, timeline)
     }
 }
