@@ -1,4 +1,4 @@
-//! What is known of a run, and which figures need it.
+//! Things that are known of a run or not, and which figures need them.
 //!
 //! A trace that somebody else took is of no experiment, and its machine may be known from the trace alone: nobody has said how
 //! fast its CPUs are, what they take, what its idle states are. A figure that needs what is not known is absent, with the
@@ -11,7 +11,7 @@ use crate::named::{FIGURES, Figure};
 use crate::result::{Burst, Level, RunResult, Spent, Timeline};
 use risetime_kernel::units::KHz;
 
-/// What of a run is known.
+/// Things that are known of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// True if a platform file describes the machine: speeds, powers, idle states.

@@ -16,7 +16,7 @@ use risetime_trace::BackendKind;
 pub struct RunResult {
     /// Policy name.
     pub policy: String,
-    /// What is known of machine and experiment.
+    /// Things that are known of machine and experiment.
     pub known: Known,
     /// Kind of the backend that made the trace.
     pub backend: BackendKind,

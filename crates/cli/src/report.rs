@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Longest file that is read, in bytes.
 const MAX: usize = 256 << 20;
 
-/// What a file holds, by its content.
+/// Kind of a file, by its content.
 enum Content {
     /// Runs, as `run --save-result` writes them.
     Results(Vec<Saved>),

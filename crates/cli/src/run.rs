@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
     name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
-    note_doubts(&experiments, &args.workload);
+    note_doubts(&experiments);
     if args.document {
         let lines = experiments.iter().map(|e| Ok(e.to_json()? + "\n"));
         return output::print(&lines.collect::<Result<String, InputError>>()?);
@@ -130,9 +130,9 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
 }
 
 /// Prints what `risetime check` would say of what is run, each warning once.
-pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
+pub(crate) fn note_doubts(experiments: &[Experiment]) {
     let mut said = BTreeSet::new();
-    for doubt in experiments.iter().flat_map(|e| risetime_lab::doubts(e, workload)) {
+    for doubt in experiments.iter().flat_map(risetime_lab::doubts) {
         let text = doubt.to_string();
         if said.insert(text.clone()) {
             output::note(&format!("warning: {text}"));

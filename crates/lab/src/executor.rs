@@ -14,7 +14,7 @@
 
 use crate::document::{self, Saved, Shown};
 use crate::parallel::parallel;
-use crate::request::{MAX_SECONDS, check_fit, check_supported};
+use crate::request::MAX_SECONDS;
 use crate::run::run;
 use risetime_analysis::Options;
 use risetime_analysis::known::reason;
@@ -314,8 +314,8 @@ fn check(e: &Experiment, place: &str) -> Result<(), InputError> {
     {
         return wrong(format!("settings: `{name}` is missing"));
     }
-    check_fit(&e.workload, place, &e.platform)?;
-    check_supported(&e.workload, place)
+    e.workload.bind(&e.platform)?;
+    risetime_sim::supported(&e.workload)
 }
 
 fn read_answer(line: &str) -> Result<Vec<Figure>, RunError> {

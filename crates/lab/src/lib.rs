@@ -1,7 +1,7 @@
 //! Backends put to work: experiments from what a person asked for, and their results.
 //!
 //! ```text
-//! Request ── experiments() ──> Experiment(s) ── run() ──> RunResult (+ Timeline)
+//! Request ── read() ──> Documents ── experiments() ──> Experiment(s) ── run() ──> RunResult (+ Timeline)
 //!                                            └─ phases() ─> one result a start phase, medians
 //! ```
 
@@ -20,6 +20,7 @@ mod in_vm;
 #[cfg(unix)]
 mod kept;
 mod measure;
+mod names;
 mod parallel;
 mod phases;
 mod request;
@@ -36,9 +37,10 @@ pub use in_vm::as_in_vm;
 #[cfg(unix)]
 pub use kept::{Kept, read_kept};
 pub use measure::{Grid, measure, measure_each, measure_from, measure_on};
+pub use names::{Request, quoted};
 pub use parallel::parallel;
 pub use phases::{PhaseRuns, phase_span, phase_spans, run_again, run_each, run_phases, seed_of};
-pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
-pub use request::{doubts, policy_doubts, quoted, reservation_doubts, workload_doubts};
+pub use request::workload_doubts;
+pub use request::{DEFAULT_SECONDS, Documents, MAX_SECONDS, doubts, policy_doubts, rehearse};
 pub use run::{Run, both_ways, record, run, run_beside};
 pub use sweep::{MAX_POINTS, axis, named, sweep, varied};

@@ -6,9 +6,10 @@ use risetime_analysis::metric::Metric;
 use risetime_analysis::named::{FIGURES, Figure, Owner};
 use risetime_analysis::{Analyzer, Options, RunResult, Timeline};
 use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
-use risetime_lab::{Request, Saved, Shown, run};
+use risetime_lab::{Documents, Request, Saved, Shown, run};
+use risetime_model::library::{self, Entry};
 use risetime_model::workload::Event as Step;
-use risetime_model::{Experiment, Platform, Settings};
+use risetime_model::{Experiment, Platform, Policy, Settings, Workload};
 use risetime_report::text::{self, Style, View};
 use risetime_report::{Told, csv, json};
 use risetime_trace::{
@@ -234,7 +235,7 @@ fn reports_of_an_unknown_machine_say_what_is_not_known() {
         {
             assert!(!page.contains(never), "{never} in {page}");
         }
-        assert!(page.contains("took 3.1 ms."), "{page}");
+        assert!(page.contains("sh: took 10.0 ms."), "{page}");
         assert!(page.contains("no platform file says what the machine's CPUs take"), "{page}");
         assert!(page.contains("the machine is known from this trace alone"), "{page}");
     }
@@ -250,6 +251,43 @@ fn a_run_of_no_experiment_is_a_document() {
     assert_eq!((back.to_json(), back.hash()), (Ok(text.clone()), run.hash()));
     let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(document["absent"][0]["needs"], "speeds", "the reasons stand beside the figures");
+}
+
+/// A browser: it has texts and no files. What it asks for is what a command line asks for by names.
+#[test]
+fn a_request_of_texts_alone_is_the_one_that_names_make() {
+    let of = |all: Vec<Entry>, name: &str| {
+        all.into_iter().find(|entry| entry.name == name).expect("built in").text
+    };
+    let workload = Workload::parse(of(library::workloads(), "phone"), "phone").expect("a workload");
+    let platform =
+        Platform::parse(of(library::platforms(), "pixel6"), "typed").expect("a platform");
+    let policy = Policy::parse(of(library::policies(), "linux-6.12"), "typed").expect("a policy");
+    let asked = Documents {
+        seconds: Some(0.3),
+        noise: Some("machine"),
+        ..Documents::new(workload, platform, policy)
+    };
+    let there = asked.simulated().expect("it fits").remove(0);
+    let request = Request {
+        seconds: Some(0.3),
+        noise: Some("machine"),
+        policies: vec!["linux-6.12".into()],
+        ..Request::new("phone", "pixel6")
+    };
+    let here = request.experiments().expect("built in").remove(0);
+    assert_eq!(there.to_json(), here.to_json());
+}
+
+/// The place of a fault is what the person gave, whoever finds it.
+#[test]
+fn a_fault_of_a_workload_that_does_not_fit_names_the_text() {
+    let text = r#"{"tasks": {"t": {"run": 1000}}, "global": {"partitions": [[0, 9]]}}"#;
+    let workload = Workload::parse(text, "pasted.json").expect("a workload");
+    let platform = Platform::load("m1").expect("built in");
+    let policy = Policy::load("linux-7.2").expect("built in");
+    let fault = Documents::new(workload, platform, policy).experiments().unwrap_err();
+    assert_eq!(fault.place, "pasted.json", "{fault}");
 }
 
 /// This machine as a backend: what a task does is in the experiment, and the trace says what was seen of it here.

@@ -18,32 +18,8 @@ impl Run<'_> {
         self.tell_missed();
         let (cpus, energy_mj, machine_notes) =
             self.machine.finish(&self.header.machine.platform, end);
-        let mut notes = self.header.run.lost.clone();
-        let known = Known {
-            machine: self.header.machine.whence == Whence::Described,
-            experiment: self.header.asked.is_some(),
-            idle: self.header.machine.whence == Whence::Described || self.told.idle,
-            frequencies: self.header.machine.whence == Whence::Described || self.told.freq,
-        };
-        if !known.machine {
-            notes.push(SEEN.into());
-        }
-        if !known.experiment {
-            notes.push(UNASKED.into());
-        }
-        match known.frequencies {
-            true => notes.extend(machine_notes),
-            false => notes.push("the trace does not tell at which frequencies CPUs run".into()),
-        }
-        if self.unknown_cpus > 0 {
-            notes.push(format!(
-                "{} events left out: they name a CPU that {} does not have",
-                self.unknown_cpus, self.header.machine.platform.name
-            ));
-        }
-        notes.extend(self.quotas.iter().filter_map(used_up));
-        notes.extend(self.thermal.too_hot());
-        notes.extend(left_out(&self.header));
+        let known = self.known();
+        let mut notes = self.notes(known, machine_notes);
         for t in &mut self.tasks {
             t.finish(end, &self.levels);
         }
@@ -119,6 +95,44 @@ impl Run<'_> {
             forget_curves(known, timeline);
         }
         (result, timeline)
+    }
+}
+
+impl Run<'_> {
+    /// Returns what is known of machine and experiment.
+    fn known(&self) -> Known {
+        let machine = self.header.machine.whence == Whence::Described;
+        Known {
+            machine,
+            experiment: self.header.asked.is_some(),
+            idle: machine || self.told.idle,
+            frequencies: machine || self.told.freq,
+        }
+    }
+
+    /// The notes for the reader on what is not known, and on what befell the run; `of_machine`: those on guessed frequencies.
+    fn notes(&self, known: Known, of_machine: Vec<String>) -> Vec<String> {
+        let mut notes = self.header.run.lost.clone();
+        if !known.machine {
+            notes.push(SEEN.into());
+        }
+        if !known.experiment {
+            notes.push(UNASKED.into());
+        }
+        match known.frequencies {
+            true => notes.extend(of_machine),
+            false => notes.push("the trace does not tell at which frequencies CPUs run".into()),
+        }
+        if self.unknown_cpus > 0 {
+            notes.push(format!(
+                "{} events left out: they name a CPU that {} does not have",
+                self.unknown_cpus, self.header.machine.platform.name
+            ));
+        }
+        notes.extend(self.quotas.iter().filter_map(used_up));
+        notes.extend(self.thermal.too_hot());
+        notes.extend(left_out(&self.header));
+        notes
     }
 }
 

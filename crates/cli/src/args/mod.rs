@@ -2,11 +2,13 @@
 
 pub(crate) mod deploy;
 mod examples;
+mod report;
 mod values;
 
 use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use examples::*;
+pub(crate) use report::Report;
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
@@ -344,24 +346,6 @@ pub(crate) struct Run {
     /// (docs/documents.md)
     #[arg(long, conflicts_with_all = ["phases", "repeat", "without", "expect", "plot", "perfetto", "bursts", "full", "save_result"])]
     pub(crate) document: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Report {
-    /// File that `risetime run … --save-result FILE` wrote; its content says what it is
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    pub(crate) file: String,
-    /// Print all there is, not one screen: plots, residencies, every task
-    #[arg(long)]
-    pub(crate) full: bool,
-    /// Print every phase, too, of runs of --phases
-    #[arg(long)]
-    pub(crate) every_phase: bool,
-    #[command(flatten)]
-    pub(crate) plot: Plot,
-    /// Format of the results
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
 }
 
 #[derive(Args, Debug)]
