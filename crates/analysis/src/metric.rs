@@ -58,7 +58,7 @@ impl Metric {
     pub fn is_bound(&self, run: &RunResult) -> bool {
         let Some((whose, "debt")) = self.name.rsplit_once('.') else { return false };
         let first = tasks_called(run, whose).first().and_then(|t| t.burst.as_ref());
-        first.is_some_and(|burst| burst.ended_by == EndedBy::RunEnd)
+        first.is_some_and(|burst| burst.ended() == Some(EndedBy::RunEnd))
     }
 
     /// Whether some run of `w` may have it: all that can be said before one is made.

@@ -403,7 +403,7 @@ mod tests {
     fn what_goes_wrong_comes_back_as_the_fault_that_it_is() {
         let of = |line: &str| read_answer(&answer(&Simulator, line, "line 7")).unwrap_err();
         assert!(of("{").to_string().starts_with("line 7: is no JSON: "));
-        assert_eq!(of("{}").to_string(), "line 7: is no document `measure`");
+        assert_eq!(of("{}").to_string(), "line 7: is no document `measure` or `run`");
         let e = experiment(0.3);
         let unknown = question(&e, &[Metric::new("rampap.debt")]).unwrap();
         let here = figures_of(&Simulator, &e, &[Metric::new("rampap.debt")]).unwrap_err();

@@ -3,10 +3,11 @@
 use risetime_analysis::{Options, Timeline};
 use risetime_lab::{Request, Saved, Shown, read_saved, run, run_phases, series_of};
 use risetime_model::settings::Value;
-use risetime_model::{Experiment, library};
+use risetime_model::{Experiment, library, sha256};
 use risetime_report::text::{self, Style, View};
 use risetime_report::{Told, csv, json};
 use risetime_sim::Simulator;
+use serde_json::Value as Json;
 
 /// Platforms of several kinds; a workload that needs more CPUs than one has is run on the next.
 const PLATFORMS: [&str; 4] = ["pixel6", "m1", "server64", "laptop4"];
@@ -121,4 +122,46 @@ fn a_series_reads_back_with_its_medians() {
     let again =
         run(&Simulator, last.experiment.as_ref().expect("inline"), Options::default(), None);
     assert_eq!(again.expect("it runs").result, last.result);
+}
+
+/// Whoever makes documents can make wrong ones, with hashes that fit: they are refused, or reported as they are.
+#[test]
+fn no_number_in_a_document_stops_a_report() {
+    let e = request("phone", "pixel6").experiments().expect("built in").remove(0);
+    let text = saved(&e).to_json().expect("a text of it");
+    let mut document: Json = serde_json::from_str(&text).expect("JSON");
+    document["experiment"] = Json::Null;
+    let mut paths = Vec::new();
+    leaves(&document["result"], String::new(), &mut paths);
+    leaves(&document["timeline"], String::new(), &mut paths);
+    let (mut shown, mut refused) = (0, 0);
+    for (n, path) in paths.iter().enumerate().step_by(41) {
+        let wrong = [Json::Null, 0.into(), 1e300.into(), (-1).into(), 4_000_000_000u64.into()];
+        let mut other = document.clone();
+        for part in ["result", "timeline"] {
+            if let Some(leaf) = other[part].pointer_mut(path) {
+                *leaf = wrong[n / 41 % wrong.len()].clone();
+            }
+        }
+        other["result_sha256"] = sha256(&other["result"].to_string()).into();
+        match Saved::from_value(&other, "x") {
+            Ok(run) => shown += reports(&run).len(),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(shown > 100 && refused > 5, "{shown} {refused}");
+}
+
+/// Lists the paths of all numbers.
+fn leaves(value: &Json, path: String, out: &mut Vec<String>) {
+    match value {
+        Json::Array(all) => {
+            all.iter().enumerate().for_each(|(n, v)| leaves(v, format!("{path}/{n}"), out));
+        }
+        Json::Object(all) => {
+            all.iter().for_each(|(key, v)| leaves(v, format!("{path}/{key}"), out));
+        }
+        Json::Number(_) => out.push(path),
+        _ => {}
+    }
 }

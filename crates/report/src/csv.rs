@@ -166,8 +166,11 @@ pub fn burst_lines(task: TaskId, comm: &str, b: &Burst) -> String {
     ];
     let name = format!("{comm}#{}", task.0);
     let line = |figure: &str, value: &str, unit: &str| row([&name, figure, &key, value, unit]);
-    let figures = figures.map(|(figure, ms)| line(figure, &round3(ms).to_string(), "ms"));
-    [&figures[..], &[line("listed_ended_by", b.ended_by.as_str(), "")]].concat().join("\n")
+    let known = |ms: f64| Some(round3(ms).to_string()).filter(|_| ms.is_finite());
+    let figures = figures.map(|(figure, ms)| line(figure, &known(ms).unwrap_or_default(), "ms"));
+    [&figures[..], &[line("listed_ended_by", b.ended().map_or("", |ended| ended.as_str()), "")]]
+        .concat()
+        .join("\n")
 }
 
 /// A change of CPU there.

@@ -163,12 +163,12 @@ pub(crate) fn migration_reason(why: &str) -> String {
 
 /// The mark "≥ " where the run ended before the figure was complete.
 pub(crate) fn bound(b: &Burst) -> &'static str {
-    if b.ended_by == EndedBy::RunEnd { "≥ " } else { "" }
+    if b.ended() == Some(EndedBy::RunEnd) { "≥ " } else { "" }
 }
 
 /// The time to full speed, in ms; `None` if the burst never had it.
 pub(crate) fn to_full_speed(b: &Burst) -> Option<f64> {
-    (b.ended_by == EndedBy::FullSpeed).then_some(b.t1_ms - b.t0_ms)
+    (b.ended() == Some(EndedBy::FullSpeed)).then_some(b.t1_ms - b.t0_ms)
 }
 
 /// The time after which `level` was reached, in ms; `None`: never, or not asked.

@@ -139,9 +139,13 @@ impl Saved {
             }
         };
         fits(document, "result", place)?;
+        let result: RunResult = Document::from_value(&document["result"], &at("result"))?;
+        if result.lead >= result.tasks.len().max(1) {
+            return Err(at("result").key("lead").wanted("the number of a task"));
+        }
         Ok(Saved {
             experiment,
-            result: Document::from_value(&document["result"], &at("result"))?,
+            result,
             timeline: Document::from_value(&document["timeline"], &at("timeline"))?,
             shown: Document::from_value(&document["shown"], &at("shown"))?,
         })
