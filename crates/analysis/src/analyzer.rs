@@ -459,12 +459,16 @@ impl<'a> Run<'a> {
 
     /// Hands on what has become known of the task of this index.
     fn tell(&mut self, index: usize) {
+        if self.lists.is_none() {
+            return;
+        }
+        let known = self.known();
         let task = &mut self.tasks[index];
         if let Some(lists) = self.lists.as_deref_mut() {
             for news in task.news.drain(..) {
                 match news {
                     News::Burst(mut burst) => {
-                        if self.header.machine.whence == Whence::Seen {
+                        if !known.speeds() {
                             forget_burst(&mut burst);
                         }
                         lists.burst(task.id, &task.comm, &burst);

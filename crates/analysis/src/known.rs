@@ -8,7 +8,7 @@
 
 use crate::latency::By;
 use crate::named::{FIGURES, Figure};
-use crate::result::{Burst, Level, RunResult, Spent, Timeline};
+use crate::result::{Burst, Level, RunResult, Timeline};
 use risetime_kernel::units::KHz;
 
 /// Things that are known of a run.
@@ -18,9 +18,9 @@ pub struct Known {
     pub machine: bool,
     /// True if the trace is of an experiment: its jobs and quotas are known.
     pub experiment: bool,
-    /// True if the trace tells when CPUs are idle.
+    /// True if it is known when CPUs are idle: by a backend whose traces always tell, or because this one does.
     pub idle: bool,
-    /// True if the CPUs' frequencies are known: by a platform file, or because the trace tells them.
+    /// True if the CPUs' frequencies are known: likewise, or because a platform file says that each has one.
     pub frequencies: bool,
 }
 
@@ -28,6 +28,18 @@ impl Default for Known {
     /// Returns what is known of an experiment on a machine that a platform file describes.
     fn default() -> Known {
         Known { machine: true, experiment: true, idle: true, frequencies: true }
+    }
+}
+
+impl Known {
+    /// Whether the speed of a CPU is known at each moment: by its description, and by its frequency.
+    pub fn speeds(&self) -> bool {
+        self.machine && self.frequencies
+    }
+
+    /// Whether the power of a CPU may be known at each moment: it hangs on idle states as well.
+    pub fn powers(&self) -> bool {
+        self.speeds() && self.idle
     }
 }
 
@@ -81,6 +93,7 @@ impl Need {
 const NO_SPEEDS: &str = "no platform file says how fast the machine's CPUs are";
 const NOBODYS_POWERS: &str = "no platform file says what the machine's CPUs take";
 const NO_POWERS: &str = "the platform does not say what its CPUs take";
+pub(crate) const NO_FREQUENCIES: &str = "the trace does not tell at which frequencies CPUs run";
 const NO_IDLE_STATES: &str = "no platform file says which idle states the CPUs have";
 const NO_IDLE: &str = "the trace does not tell when CPUs are idle";
 const NO_EXPERIMENT: &str =
@@ -90,8 +103,9 @@ const NO_TEMPERATURES: &str = "no temperature was told";
 const NO_THROTTLING: &str = "the trace does not tell when deadline tasks were throttled";
 
 /// Reasons for which figures are absent.
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 10] = [
     NO_SPEEDS,
+    NO_FREQUENCIES,
     NOBODYS_POWERS,
     NO_POWERS,
     NO_IDLE_STATES,
@@ -110,10 +124,13 @@ pub fn reason(words: &str) -> Option<&'static str> {
 impl RunResult {
     /// Returns the reason for which figures that need this are absent; `None`: the run has it.
     pub fn lacks(&self, need: Need) -> Option<&'static str> {
-        let Known { machine, experiment, idle, .. } = self.known;
+        let Known { machine, experiment, idle, frequencies } = self.known;
         let (lacks, why) = match need {
-            Need::Speeds => (!machine, NO_SPEEDS),
+            Need::Speeds if !machine => (true, NO_SPEEDS),
+            Need::Speeds => (!frequencies, NO_FREQUENCIES),
             Need::Powers if !machine => (true, NOBODYS_POWERS),
+            Need::Powers if !frequencies => (true, NO_FREQUENCIES),
+            Need::Powers if !idle => (true, NO_IDLE),
             Need::Powers => (self.energy_mj.is_none(), NO_POWERS),
             Need::IdleStates => (!machine, NO_IDLE_STATES),
             Need::Idle => (!idle, NO_IDLE),
@@ -140,7 +157,7 @@ impl RunResult {
                 self.lacks(*need).is_some()
             }
             // Of one part of the machine it may be known.
-            Need::Powers => !self.known.machine,
+            Need::Powers => !self.known.powers(),
             Need::TimerInterrupts | Need::Temperatures | Need::Throttling => false,
         };
         figure.needs.iter().any(never)
@@ -178,8 +195,8 @@ pub fn unknown(run: &RunResult) -> Vec<Unknown> {
     Need::OF_A_RUN.into_iter().filter_map(one).collect()
 }
 
-/// Takes out of the result what was assumed of a machine that no platform file describes: all that follows from speeds, powers
-/// and idle states. Numbers that are always there become not-a-numbers, which no page, JSON or CSV shows.
+/// Takes out of the result what was assumed of a machine that no platform file describes, or whose frequencies and idle times
+/// the trace does not tell: all that follows from speeds, powers and idle states. Numbers that are always there become not-a-numbers, which no page, JSON or CSV shows.
 pub(crate) fn forget(run: &mut RunResult) {
     if !run.known.frequencies {
         run.cpus.iter_mut().for_each(|cpu| cpu.freq.clear());
@@ -189,30 +206,47 @@ pub(crate) fn forget(run: &mut RunResult) {
             spent.flat_map(|spent| &mut spent.running).for_each(|at| at.freq = KHz(0));
         }
     }
-    if run.known.machine {
-        return;
+    if !run.known.machine {
+        run.waits.retain(|waits| waits.by != By::Capacity);
+        run.tasks.iter_mut().for_each(|task| {
+            task.reach.retain(|reach| !matches!(reach.what, Level::Capacity(_)));
+        });
     }
+    if !run.known.speeds() {
+        forget_speeds(run);
+    }
+    if !run.known.powers() {
+        forget_powers(run);
+    }
+}
+
+fn forget_speeds(run: &mut RunResult) {
     run.work_ms = f64::NAN;
-    run.energy_mj = None;
-    run.waits.retain(|waits| waits.by != By::Capacity);
     run.latency.iter_mut().for_each(|latency| latency.longer = None);
-    for jobs in &mut run.jobs {
-        (jobs.longer, jobs.energy, jobs.mj_per_job) = (None, None, None);
-    }
-    run.cpus.iter_mut().for_each(|cpu| cpu.energy_mj = None);
+    run.jobs.iter_mut().for_each(|jobs| jobs.longer = None);
     for task in &mut run.tasks {
         task.burst.iter_mut().chain(&mut task.looked_for).for_each(forget_burst);
-        task.reach.retain(|reach| !matches!(reach.what, Level::Capacity(_)));
         task.perf_10_90_ms = None;
         task.lost.clear();
-        forget_spent(&mut task.spent);
-        forget_spent(&mut task.whole);
+        for spent in [&mut task.spent, &mut task.whole] {
+            (spent.work_ms, spent.longer_ms) = (f64::NAN, f64::NAN);
+            spent.longer.clear();
+        }
+    }
+}
+
+fn forget_powers(run: &mut RunResult) {
+    run.energy_mj = None;
+    run.cpus.iter_mut().for_each(|cpu| cpu.energy_mj = None);
+    run.jobs.iter_mut().for_each(|jobs| (jobs.energy, jobs.mj_per_job) = (None, None));
+    for task in &mut run.tasks {
+        (task.spent.energy_mj, task.whole.energy_mj) = (None, None);
     }
 }
 
 /// Takes out of the curves what was assumed.
 pub(crate) fn forget_curves(known: Known, curves: &mut Timeline) {
-    if !known.machine {
+    if !known.speeds() {
         curves.speed.clear();
     }
     if !known.frequencies {
@@ -226,9 +260,4 @@ pub(crate) fn forget_burst(burst: &mut Burst) {
     for figure in [t1_ms, longer_ms, debt_ms, debt_capped_ms, debt_affinity_ms] {
         *figure = f64::NAN;
     }
-}
-
-fn forget_spent(spent: &mut Spent) {
-    (spent.work_ms, spent.longer_ms, spent.energy_mj) = (f64::NAN, f64::NAN, None);
-    spent.longer.clear();
 }

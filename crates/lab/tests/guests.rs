@@ -5,7 +5,7 @@ use risetime_analysis::known::Need;
 use risetime_analysis::metric::Metric;
 use risetime_analysis::named::{FIGURES, Figure, Owner};
 use risetime_analysis::{Analyzer, Options, RunResult, Timeline};
-use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
 use risetime_lab::{Documents, Request, Saved, Shown, run};
 use risetime_model::library::{self, Entry};
 use risetime_model::workload::Event as Step;
@@ -36,7 +36,7 @@ const FTRACE: &str = "\
 ";
 
 /// A reader: it knows no experiment, meets threads as they come, and describes the machine by what it saw.
-fn read(text: &str, sink: &mut dyn TraceSink) {
+fn read(text: &str, described: Option<Platform>, sink: &mut dyn TraceSink) {
     let lines: Vec<(u32, u64, &str, &str)> = text.lines().filter_map(line).collect();
     let cpus: BTreeSet<u32> = lines.iter().map(|(cpu, ..)| *cpu).collect();
     let domains: String = cpus
@@ -50,6 +50,7 @@ fn read(text: &str, sink: &mut dyn TraceSink) {
     let text = format!(
         "schema = 1\nname = \"seen\"\nabout = \"\"\nhz = 250\n[sources]\ncapacity = \"seen\"\nopp = \"seen\"\n{domains}"
     );
+    let seen = || Platform::parse(&text, "seen").expect("what was seen");
     sink.header(&Header {
         run: Run {
             backend: BackendKind::File,
@@ -60,8 +61,8 @@ fn read(text: &str, sink: &mut dyn TraceSink) {
         },
         asked: None,
         machine: MachineInfo {
-            platform: Arc::new(Platform::parse(&text, "seen").expect("what was seen")),
-            whence: Whence::Seen,
+            whence: if described.is_some() { Whence::Described } else { Whence::Seen },
+            platform: Arc::new(described.unwrap_or_else(seen)),
             settings: Settings::default(),
         },
         image: Image::default(),
@@ -85,7 +86,14 @@ fn read(text: &str, sink: &mut dyn TraceSink) {
             }
             Some(task)
         };
-        if name == "sched_wakeup" {
+        if name == "cpu_frequency" {
+            let cpu = CpuId(number("cpu_id") as u32);
+            sink.event(at, &Event::Freq { cpu, freq: KHz(number("state") as u64) });
+        } else if name == "cpu_idle" {
+            let state = u32::try_from(field("state").parse::<u64>().expect("a number")).ok();
+            let state = state.filter(|state| *state != u32::MAX);
+            sink.event(at, &Event::Idle { cpu: CpuId(number("cpu_id") as u32), state });
+        } else if name == "sched_wakeup" {
             let cpu = CpuId(number("target_cpu") as u32);
             let task = task(number("pid"), field("comm"), cpu).expect("nobody wakes the idle task");
             sink.event(at, &Event::Wakeup { task, cpu, why: Why::Unknown });
@@ -120,7 +128,7 @@ fn line(line: &str) -> Option<(u32, u64, &str, &str)> {
 #[test]
 fn a_reader_of_ftrace_text_gives_the_figures_of_its_threads() {
     let mut analyzer = Analyzer::new(Options::default());
-    read(FTRACE, &mut analyzer);
+    read(FTRACE, None, &mut analyzer);
     let result: RunResult = analyzer.finish().0;
     let names: Vec<&str> = result.tasks.iter().map(|t| &*t.comm).collect();
     assert_eq!(names, ["ui", "sh"], "a number that is used again is another thread");
@@ -136,7 +144,7 @@ fn a_reader_of_ftrace_text_gives_the_figures_of_its_threads() {
 /// The result of a trace of which nothing is known beside what it tells.
 fn of_nothing_known() -> (RunResult, Timeline) {
     let mut analyzer = Analyzer::new(Options { timeline: true, ..Options::default() });
-    read(FTRACE, &mut analyzer);
+    read(FTRACE, None, &mut analyzer);
     let (result, timeline) = analyzer.finish();
     (result, timeline.expect("asked for"))
 }
@@ -173,6 +181,46 @@ fn a_figure_that_needs_what_is_not_known_is_absent_with_its_reason() {
     assert_eq!(there.into_iter().collect::<Vec<_>>(), wanted);
     let ui = Metric::new("ui.activation_max").of(&result).expect("known");
     assert_eq!(ui.0, Some(3.05), "the trace tells it");
+}
+
+/// Whoever says what the machine is gets the figures that need it, and those of jobs are as unknown as before.
+#[test]
+fn a_platform_file_gives_a_trace_its_speeds_and_powers() {
+    let on_m1 = |text: &str| {
+        let mut analyzer = Analyzer::new(Options::default());
+        read(text, Some(Platform::load("m1").expect("built in")), &mut analyzer);
+        analyzer.finish().0
+    };
+    let first =
+        |word: &str| FTRACE.find(word).map(|at| FTRACE[..at].rfind('\n').expect("a line") + 1);
+    let (head, events) = FTRACE.split_at(first("sched_wakeup").expect("there"));
+    let line = |name: &str, state: u64, cpu: u32| {
+        format!(
+            "          <idle>-0       [{cpu:03}] d..2.   100.000000: {name}: state={state} cpu_id={cpu}\n"
+        )
+    };
+    let frequencies: String = [0, 4].map(|cpu| line("cpu_frequency", 600_000, cpu)).concat();
+    let idle: String = (0..8).map(|cpu| line("cpu_idle", 0, cpu)).collect();
+    let speeds = ["work", "ui.longer", "ui.debt", "ui.activation_longer_max"];
+    for (text, has_speeds, has_power) in [
+        (FTRACE.to_string(), false, false),
+        (format!("{head}{frequencies}{events}"), true, false),
+        (format!("{head}{frequencies}{idle}{events}"), true, true),
+    ] {
+        let result = on_m1(&text);
+        let value = |name: &str| Metric::new(name).of(&result).expect("known").0;
+        for name in speeds {
+            assert_eq!(value(name).is_some(), has_speeds, "{name} in {text}");
+        }
+        assert_eq!(value("energy").is_some(), has_power, "{text}");
+        assert_eq!(Metric::new("energy").absent(&result).is_none(), has_power, "{text}");
+    }
+    let result = on_m1(FTRACE);
+    for name in ["frame.missed", "/bg.throttled"] {
+        let (metric, why) = (Metric::new(name), result.lacks(Need::Experiment));
+        assert!(metric.of(&result).is_ok_and(|(value, _)| value.is_none()), "{name}");
+        assert!(why.is_some() && metric.absent(&result) == why, "{name}");
+    }
 }
 
 /// Where a figure that needs what is not known stands in results, there is nothing in its place.

@@ -1,7 +1,7 @@
 //! The result of a run, once its trace has ended.
 
 use super::*;
-use crate::known::{Known, forget, forget_curves};
+use crate::known::{Known, NO_FREQUENCIES, forget, forget_curves};
 
 impl Run<'_> {
     pub(super) fn finish(mut self) -> (RunResult, Option<Timeline>) {
@@ -100,13 +100,17 @@ impl Run<'_> {
 
 impl Run<'_> {
     /// Returns what is known of machine and experiment.
-    fn known(&self) -> Known {
+    pub(super) fn known(&self) -> Known {
         let machine = self.header.machine.whence == Whence::Described;
+        let experiment = self.header.asked.is_some();
+        let tells = self.header.run.backend.tells_cpus();
+        let domains = &self.header.machine.platform.domains;
+        let fixed = machine && domains.iter().all(|domain| domain.opps.len() == 1);
         Known {
             machine,
-            experiment: self.header.asked.is_some(),
-            idle: machine || self.told.idle,
-            frequencies: machine || self.told.freq,
+            experiment,
+            idle: tells || self.told.idle,
+            frequencies: tells || fixed || self.told.freq,
         }
     }
 
@@ -121,7 +125,7 @@ impl Run<'_> {
         }
         match known.frequencies {
             true => notes.extend(of_machine),
-            false => notes.push("the trace does not tell at which frequencies CPUs run".into()),
+            false => notes.push(NO_FREQUENCIES.into()),
         }
         if self.unknown_cpus > 0 {
             notes.push(format!(

@@ -204,7 +204,7 @@ impl<'a> Whose<'a> {
 /// Writes in which states time was lost: of work without end until it had full speed, of all other
 /// in the whole run.
 fn limits(page: &mut Page<'_>, r: &RunResult, task: &TaskResult, whose: &Whose<'_>, rows: usize) {
-    if !r.known.machine {
+    if !r.known.speeds() {
         return;
     }
     if task.endless {
