@@ -16,6 +16,7 @@ mod finish;
 
 use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
+use crate::known::forget_burst;
 use crate::latency::{Groups, group_name};
 use crate::lead::{is_called, of_most_work};
 use crate::lost::{Most, ONE, State};
@@ -120,7 +121,17 @@ impl TraceSink for Analyzer<'_> {
 }
 
 /// Note on a machine that is known from its trace alone.
-const SEEN: &str = "the machine is known from this trace alone: its CPUs count as equal, their speed as the share of the highest frequency that was seen, and what they take is not known, so that there is no energy; a platform file says it";
+const SEEN: &str = "the machine is known from this trace alone: how fast its CPUs are, and what they take, nobody says, so that there is no time longer than at full speed, no work lost and no energy; a platform file says it";
+/// Note on a trace that is of no experiment.
+const UNASKED: &str =
+    "the trace is of no experiment: what was due, and which quotas there are, nobody says";
+
+/// Things that a trace may tell of CPUs or not: true once it did.
+#[derive(Default)]
+struct Tells {
+    idle: bool,
+    freq: bool,
+}
 
 /// Everything known about the run so far.
 struct Run<'a> {
@@ -155,6 +166,8 @@ struct Run<'a> {
     thermal: Thermal,
     /// Number of times that tasks, and CPUs, were woken.
     wakes: (u64, u64),
+    /// Things that the trace tells of CPUs.
+    told: Tells,
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(Piece, u64)>)>,
 }
@@ -206,6 +219,7 @@ impl<'a> Run<'a> {
             quotas: Vec::new(),
             thermal: Thermal::new(&header.machine.platform),
             wakes: (0, 0),
+            told: Tells::default(),
             activations,
         }
     }
@@ -267,9 +281,13 @@ impl<'a> Run<'a> {
                     (t.most.affinity, t.most.clamped) = (affinity, clamped);
                 }
             }
-            Event::Freq { cpu, freq } => self.freq(cpu, freq),
+            Event::Freq { cpu, freq } => {
+                self.told.freq = true;
+                self.freq(cpu, freq);
+            }
             Event::FreqRequest { cpu, util, freq, why } => self.request(cpu, util, freq, why),
             Event::Idle { cpu, state } => {
+                self.told.idle = true;
                 self.wakes.1 += u64::from(state.is_none());
                 self.machine.set_idle(cpu, state, self.now);
             }
@@ -441,11 +459,20 @@ impl<'a> Run<'a> {
 
     /// Hands on what has become known of the task of this index.
     fn tell(&mut self, index: usize) {
+        if self.lists.is_none() {
+            return;
+        }
+        let known = self.known();
         let task = &mut self.tasks[index];
         if let Some(lists) = self.lists.as_deref_mut() {
             for news in task.news.drain(..) {
                 match news {
-                    News::Burst(burst) => lists.burst(task.id, &task.comm, &burst),
+                    News::Burst(mut burst) => {
+                        if !known.speeds() {
+                            forget_burst(&mut burst);
+                        }
+                        lists.burst(task.id, &task.comm, &burst);
+                    }
                     News::Migration(moved) => lists.migration(task.id, &task.comm, &moved),
                 }
             }

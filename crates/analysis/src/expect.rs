@@ -59,6 +59,8 @@ pub struct Checked {
     pub found: Option<f64>,
     /// Unit of the figure.
     pub unit: Unit,
+    /// Reason for which there is none; `None`: there is one, or nothing of the kind happened.
+    pub absent: Option<&'static str>,
 }
 
 impl Expectation {
@@ -123,7 +125,8 @@ impl Expectation {
     pub fn check(&self, run: &RunResult) -> Result<Checked, InputError> {
         let (found, unit) = self.figure.of(run).map_err(|e| self.placed(e))?;
         self.check_unit(unit)?;
-        Ok(Checked { holds: self.holds(found), found, unit })
+        let absent = self.figure.absent(run);
+        Ok(Checked { holds: self.holds(found), found, unit, absent })
     }
 
     /// Whether its value counts what the figure does, `unit`.

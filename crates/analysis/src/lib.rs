@@ -19,6 +19,7 @@ pub mod goal;
 mod histogram;
 pub mod history;
 mod jobs;
+pub mod known;
 mod latency;
 mod lead;
 mod lost;

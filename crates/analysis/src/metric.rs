@@ -45,11 +45,20 @@ impl Metric {
         figure(run, &self.name).map_err(|known| self.unknown(&known))
     }
 
+    /// Returns the reason for which it has no value in `run`; `None`: it has one, or nothing of the kind happened.
+    pub fn absent(&self, run: &RunResult) -> Option<&'static str> {
+        let what = self.name.rsplit('.').next().unwrap_or(&self.name);
+        let is_of_run = !self.name.contains('.');
+        let meant = |f: &&Figure| f.asked(what).is_some() && (f.of() == Owner::Run) == is_of_run;
+        let none = matches!(self.of(run), Ok((None, _)));
+        FIGURES.iter().filter(meant).find_map(|f| run.absent(f)).filter(|_| none)
+    }
+
     /// Whether its value in `run` is a lower bound: of work lost that the end of the run cut off.
     pub fn is_bound(&self, run: &RunResult) -> bool {
         let Some((whose, "debt")) = self.name.rsplit_once('.') else { return false };
         let first = tasks_called(run, whose).first().and_then(|t| t.burst.as_ref());
-        first.is_some_and(|burst| burst.ended_by == EndedBy::RunEnd)
+        first.is_some_and(|burst| burst.ended() == Some(EndedBy::RunEnd))
     }
 
     /// Whether some run of `w` may have it: all that can be said before one is made.
@@ -137,8 +146,10 @@ impl Owners<'_> {
 /// The figure of that name; names that there are, if there is none.
 fn figure(run: &RunResult, name: &str) -> Result<(Option<f64>, Unit), Vec<String>> {
     let of_run = of_the_run().find(|f| f.name == name);
-    if let Some(Figure { value: Value::Run(value), unit, .. }) = of_run {
-        return Ok((value(run), *unit));
+    if let Some(f) = of_run
+        && let Value::Run(value) = f.value
+    {
+        return Ok((run.known(f, value(run)), f.unit));
     }
     let known = || {
         let whose = run.jobs.iter().map(|j| j.name.as_str());
@@ -153,9 +164,13 @@ fn figure(run: &RunResult, name: &str) -> Result<(Option<f64>, Unit), Vec<String
         quota: run.quotas.iter().find(|q| q.group == whose),
         tasks: Tasks { tasks: &tasks, latency },
     };
-    let asked = |f: &Figure| Some((all.value(f, f.asked(what)?)?, f.unit));
+    let asked = |f: &Figure| Some((run.known(f, all.value(f, f.asked(what)?)?), f.unit));
     if let Some(found) = FIGURES.iter().find_map(asked) {
         return Ok(found);
+    }
+    // Of what it is nobody says: no name is wrong.
+    if let Some(f) = FIGURES.iter().find(|f| f.asked(what).is_some() && run.hides(f)) {
+        return Ok((None, f.unit));
     }
     let has = |f: &&Figure| all.value(f, "").is_some();
     let names: Vec<String> = FIGURES.iter().filter(has).flat_map(Figure::names).collect();

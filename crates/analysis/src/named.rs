@@ -6,6 +6,7 @@
 
 use crate::histogram::Percentiles;
 use crate::jobs::Jobs;
+use crate::known::Need;
 use crate::latency::{Latency, group_name};
 use crate::result::{Burst, EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
 pub use crate::weak::Weak;
@@ -65,6 +66,18 @@ pub enum Owner {
     Run,
 }
 
+impl Owner {
+    /// Returns the word of an owner that has a name; `None`: it is the whole run.
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Owner::Job => Some("job"),
+            Owner::Task => Some("task"),
+            Owner::Group => Some("group"),
+            Owner::Run => None,
+        }
+    }
+}
+
 /// Results that a figure of tasks is computed from.
 #[derive(Clone, Copy)]
 pub struct Tasks<'r> {
@@ -109,6 +122,8 @@ pub struct Figure {
     pub less_is_better: Option<bool>,
     /// Kind of the figure for cautions; of [`statistics`](Figure::statistics), of the upper ones.
     pub weak: Weak,
+    /// Things that the figure needs, beside the tasks' states: where one is not known there is no value, but the reason.
+    pub needs: &'static [Need],
     /// Key of the figure in the JSON of a run, in its owner's record; `None`: written by hand in
     /// `report`, or not at all.
     pub json: Option<&'static str>,
@@ -153,6 +168,9 @@ impl Figure {
     const fn weak(self, weak: Weak) -> Figure {
         Figure { weak, ..self }
     }
+    const fn needs(self, needs: &'static [Need]) -> Figure {
+        Figure { needs, ..self }
+    }
     const fn json(self, key: &'static str) -> Figure {
         Figure { json: Some(key), ..self }
     }
@@ -177,6 +195,7 @@ const fn one(name: &'static str, unit: Unit, value: Value, about: &'static str) 
         unit,
         less_is_better: Some(true),
         weak: Weak::Speed,
+        needs: &[],
         json: None,
         csv: None,
         about,
@@ -247,58 +266,61 @@ fn sum(run: &RunResult, of: fn(&Spent) -> f64) -> Option<f64> {
     Some(run.tasks.iter().map(|t| of(&t.whole)).sum())
 }
 
+use Need::{
+    Experiment, Idle, IdleStates, Powers, Speeds, Temperatures, Throttling, TimerInterrupts,
+};
 use Unit::{Count, Energy, PerSecond, Temperature, Time};
 use Value::{Each, EachJob, Group, Job, Reserved, Run, Task};
 
 /// All figures, in the order of the page; of one owner, in that of JSON and CSV.
 pub const FIGURES: &[Figure] = &[
-    one("released", Count, Job(|j| Some(j.released as f64)), "jobs that began").is_neutral().json("released").csv("jobs_released"),
-    one("due", Count, Job(|j| Some(j.due as f64)), "jobs whose due time is within the run").is_neutral().json("due").csv("jobs_due"),
-    one("done", Count, Job(|j| Some(j.done as f64)), "jobs that were done").more_is_better().json("done").csv("jobs_done"),
-    one("missed", Count, Job(|j| Some(j.missed() as f64)), "`late` + `merged` + `dropped` + `overdue`").json("missed").csv("jobs_missed"),
-    one("late", Count, Job(|j| Some(j.late as f64)), "jobs that were done after they were due").json("late").csv("jobs_late"),
-    one("merged", Count, Job(|j| Some(j.merged as f64)), "jobs for which no work was done: a whole period passed before the program came back to its relative timer").json("merged").csv("jobs_merged"),
-    one("dropped", Count, Job(|j| Some(j.dropped as f64)), "jobs in whose place a task further on in the chain took a newer one").json("dropped").csv("jobs_dropped"),
-    one("unfinished", Count, Job(|j| Some(j.unfinished as f64)), "jobs that were still being worked at when the run ended").json("unfinished").csv("jobs_unfinished"),
-    one("overdue", Count, Job(|j| Some(j.overdue as f64)), "unfinished jobs that were due by then").json("overdue").csv("jobs_overdue"),
-    each("response", Time, EachJob(|j| j.response), "from release to done, of jobs that are done; of overdue ones, as long as they have taken").weak(Weak::Responses).json("response").csv("job_response"),
-    each("lateness", Time, EachJob(|j| j.lateness), "from due to done, of the same jobs; below 0: in time").weak(Weak::Responses).json("lateness").csv("job_lateness"),
-    each("longer", Time, EachJob(|j| j.longer), "how much longer a job took than the same work takes at full speed").weak(Weak::Responses).json("longer").csv("job_longer"),
-    one("energy", Energy, Job(|j| j.mj_per_job), "what a job took: the energy of the job's tasks over the whole run, by jobs done (`mJ each`)").weak(Weak::Energy).json("mj_per_job").csv("job_energy"),
-    each("energy", Energy, EachJob(|j| j.energy), "what one job took, of those that are done").weak(Weak::Energy).json("energy").csv("job_energy"),
-    one("per_second", PerSecond, Job(|j| j.per_second), "jobs done in a second, from the workload's start on: frames a second").more_is_better(),
+    one("released", Count, Job(|j| Some(j.released as f64)), "jobs that began").is_neutral().needs(&[Experiment]).json("released").csv("jobs_released"),
+    one("due", Count, Job(|j| Some(j.due as f64)), "jobs whose due time is within the run").is_neutral().needs(&[Experiment]).json("due").csv("jobs_due"),
+    one("done", Count, Job(|j| Some(j.done as f64)), "jobs that were done").more_is_better().needs(&[Experiment]).json("done").csv("jobs_done"),
+    one("missed", Count, Job(|j| Some(j.missed() as f64)), "`late` + `merged` + `dropped` + `overdue`").needs(&[Experiment]).json("missed").csv("jobs_missed"),
+    one("late", Count, Job(|j| Some(j.late as f64)), "jobs that were done after they were due").needs(&[Experiment]).json("late").csv("jobs_late"),
+    one("merged", Count, Job(|j| Some(j.merged as f64)), "jobs for which no work was done: a whole period passed before the program came back to its relative timer").needs(&[Experiment]).json("merged").csv("jobs_merged"),
+    one("dropped", Count, Job(|j| Some(j.dropped as f64)), "jobs in whose place a task further on in the chain took a newer one").needs(&[Experiment]).json("dropped").csv("jobs_dropped"),
+    one("unfinished", Count, Job(|j| Some(j.unfinished as f64)), "jobs that were still being worked at when the run ended").needs(&[Experiment]).json("unfinished").csv("jobs_unfinished"),
+    one("overdue", Count, Job(|j| Some(j.overdue as f64)), "unfinished jobs that were due by then").needs(&[Experiment]).json("overdue").csv("jobs_overdue"),
+    each("response", Time, EachJob(|j| j.response), "from release to done, of jobs that are done; of overdue ones, as long as they have taken").weak(Weak::Responses).needs(&[Experiment]).json("response").csv("job_response"),
+    each("lateness", Time, EachJob(|j| j.lateness), "from due to done, of the same jobs; below 0: in time").weak(Weak::Responses).needs(&[Experiment]).json("lateness").csv("job_lateness"),
+    each("longer", Time, EachJob(|j| j.longer), "how much longer a job took than the same work takes at full speed").weak(Weak::Responses).needs(&[Experiment, Speeds]).json("longer").csv("job_longer"),
+    one("energy", Energy, Job(|j| j.mj_per_job), "what a job took: the energy of the job's tasks over the whole run, by jobs done (`mJ each`)").weak(Weak::Energy).needs(&[Experiment, Powers]).json("mj_per_job").csv("job_energy"),
+    each("energy", Energy, EachJob(|j| j.energy), "what one job took, of those that are done").weak(Weak::Energy).needs(&[Experiment, Powers]).json("energy").csv("job_energy"),
+    one("per_second", PerSecond, Job(|j| j.per_second), "jobs done in a second, from the workload's start on: frames a second").more_is_better().needs(&[Experiment]),
     Figure { statistics: FEWER, ..each("activation", Time, Each(|t| t.latency.map(activations)), "how long an activation takes, from wakeup to sleep") }.weak(Weak::Activations).csv("activation"),
-    each("activation_longer", Time, Each(|t| t.latency?.longer), "how much longer an activation took than the same work takes at full speed").weak(Weak::Activations).json("longer").csv("activation_longer"),
+    each("activation_longer", Time, Each(|t| t.latency?.longer), "how much longer an activation took than the same work takes at full speed").weak(Weak::Activations).needs(&[Speeds]).json("longer").csv("activation_longer"),
     each("wakeup", Time, Each(|t| t.latency?.wakeup.took), "from a wakeup (or the creation) to first running").weak(Weak::Wakeups).json("wakeup").csv("wakeup"),
     each("wu_lat", Time, Each(|t| t.latency?.wu_lat.took), "*timer expiry to running*, as rt-app's `wu_lat` and cyclictest report it: from when the task's timer was due (or another task woke it, or it was created) to first running. It is timer slack, a late interrupt, the way out of an idle state, and then all of `wakeup`, which begins where the task is queued. A real kernel's trace (`--backend vm`, recordings) does not tell when a timer was due: there it is the same as `wakeup`").weak(Weak::Wakeups).json("wu_lat").csv("wu_lat"),
-    one("debt", Time, Task(|t| t.burst().map(|b| b.debt_ms)), "of the reported burst: work lost, in ms of full speed"),
-    one("full_speed", Time, Task(|t| { t.burst().filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms) }), "of the reported burst: time until full speed"),
+    one("debt", Time, Task(|t| t.burst().map(|b| b.debt_ms)), "of the reported burst: work lost, in ms of full speed").needs(&[Speeds]),
+    one("full_speed", Time, Task(|t| { t.burst().filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms) }), "of the reported burst: time until full speed").needs(&[Speeds]),
     one("wait", Time, Task(|t| t.sum(|s| s.wait_ms)), "time waited for a CPU"),
     one("running", Time, Task(|t| t.sum(|s| s.running_ms)), "time on a CPU").is_neutral(),
-    one("work", Time, Task(|t| t.sum(|s| s.work_ms)), "work done, in ms of full speed").more_is_better(),
-    one("longer", Time, Task(|t| t.sum(|s| s.longer_ms)), "how much longer running and waiting took than that work at full speed"),
-    one("task_energy", Energy, Task(|t| t.tasks.iter().map(|t| t.whole.energy_mj).sum()), "energy while the task ran").weak(Weak::Energy),
+    one("work", Time, Task(|t| t.sum(|s| s.work_ms)), "work done, in ms of full speed").more_is_better().needs(&[Speeds]),
+    one("longer", Time, Task(|t| t.sum(|s| s.longer_ms)), "how much longer running and waiting took than that work at full speed").needs(&[Speeds]),
+    one("task_energy", Energy, Task(|t| t.tasks.iter().map(|t| t.whole.energy_mj).sum()), "energy while the task ran").weak(Weak::Energy).needs(&[Powers]),
     one("migrations", Count, Task(|t| t.sum(|s| s.moves() as f64)), "changes of CPU").is_neutral().weak(Weak::Migrations),
-    one("throttled", Count, Reserved(|all| all.iter().map(|t| f64::from(t.n)).sum()), "of deadline tasks: how often one was throttled. Its runtime was used up before it slept; or it woke shortly before its next period, which may take a few µs of a task with all its runtime left. Simulated only"),
-    one("throttled_time", Time, Reserved(|all| all.iter().map(|t| t.ms).sum()), "of deadline tasks: time waited for the next period's runtime. Simulated only"),
-    one("throttled_longest", Time, Reserved(|all| all.iter().map(|t| t.longest_ms).fold(0.0, f64::max)), "of deadline tasks: the longest such wait. Simulated only"),
-    one("replenished", Count, Reserved(|all| all.iter().map(|t| f64::from(t.replenished)).sum()), "of deadline tasks: how often the next period's runtime came. Simulated only"),
-    one("periods", Count, Group(|q| Some(q.periods as f64)), "periods that ended, as in the group's `cpu.stat`").is_neutral().json("periods").csv("quota_periods"),
-    one("throttled", Count, Group(|q| Some(q.throttled as f64)), "periods at whose end the quota was used up on some CPU, as in `cpu.stat`").json("throttled").csv("quota_throttled"),
-    one("throttled_time", Time, Group(|q| Some(q.throttled_ms)), "time until the quota was refilled, of all CPUs together, as in `cpu.stat` (up to 6.5 also while no task of the group waits, as there)").json("throttled_ms").csv("quota_throttled_time"),
-    one("throttled_longest", Time, Group(|q| q.longest_ms), "the longest such time. Simulated only").json("throttled_longest_ms").csv("quota_throttled_longest"),
+    one("throttled", Count, Reserved(|all| all.iter().map(|t| f64::from(t.n)).sum()), "of deadline tasks: how often one was throttled. Its runtime was used up before it slept; or it woke shortly before its next period, which may take a few µs of a task with all its runtime left. Simulated only").needs(&[Throttling]),
+    one("throttled_time", Time, Reserved(|all| all.iter().map(|t| t.ms).sum()), "of deadline tasks: time waited for the next period's runtime. Simulated only").needs(&[Throttling]),
+    one("throttled_longest", Time, Reserved(|all| all.iter().map(|t| t.longest_ms).fold(0.0, f64::max)), "of deadline tasks: the longest such wait. Simulated only").needs(&[Throttling]),
+    one("replenished", Count, Reserved(|all| all.iter().map(|t| f64::from(t.replenished)).sum()), "of deadline tasks: how often the next period's runtime came. Simulated only").needs(&[Throttling]),
+    one("periods", Count, Group(|q| Some(q.periods as f64)), "periods that ended, as in the group's `cpu.stat`").is_neutral().needs(&[Experiment]).json("periods").csv("quota_periods"),
+    one("throttled", Count, Group(|q| Some(q.throttled as f64)), "periods at whose end the quota was used up on some CPU, as in `cpu.stat`").needs(&[Experiment]).json("throttled").csv("quota_throttled"),
+    one("throttled_time", Time, Group(|q| Some(q.throttled_ms)), "time until the quota was refilled, of all CPUs together, as in `cpu.stat` (up to 6.5 also while no task of the group waits, as there)").needs(&[Experiment]).json("throttled_ms").csv("quota_throttled_time"),
+    one("throttled_longest", Time, Group(|q| q.longest_ms), "the longest such time. Simulated only").needs(&[Experiment]).json("throttled_longest_ms").csv("quota_throttled_longest"),
     one("wakeups", PerSecond, Run(|r| Some(r.wakes.tasks)), "wake-ups of tasks, in a second of the run").json("wakeups_per_s").csv("wakeups"),
-    one("idle_wakeups", PerSecond, Run(|r| Some(r.wakes.cpus)), "wake-ups of CPUs out of an idle state, in a second of the run").json("idle_wakeups_per_s").csv("idle_wakeups"),
-    one("timer_interrupts", PerSecond, Run(|r| r.wakes.timer_interrupts), "interrupts of the CPUs' timers, in a second of the run. Simulated only").json("timer_interrupts_per_s").csv("timer_interrupts"),
-    one("work", Time, Run(|r| Some(r.work_ms)), "work that all tasks did, in ms of full speed: what the `run`s of their programs come to, whatever kept the CPUs from full speed").more_is_better().json("work_ms").csv("work"),
+    one("idle_wakeups", PerSecond, Run(|r| Some(r.wakes.cpus)), "wake-ups of CPUs out of an idle state, in a second of the run").needs(&[Idle]).json("idle_wakeups_per_s").csv("idle_wakeups"),
+    one("timer_interrupts", PerSecond, Run(|r| r.wakes.timer_interrupts), "interrupts of the CPUs' timers, in a second of the run. Simulated only").needs(&[TimerInterrupts]).json("timer_interrupts_per_s").csv("timer_interrupts"),
+    one("work", Time, Run(|r| Some(r.work_ms)), "work that all tasks did, in ms of full speed: what the `run`s of their programs come to, whatever kept the CPUs from full speed").more_is_better().needs(&[Speeds]).json("work_ms").csv("work"),
     one("exited", Count, Run(|r| Some(r.exited.0 as f64)), "tasks that have exited").more_is_better().json("exited").csv("exited"),
     one("makespan", Time, Run(|r| r.makespan_ms), "from the first creation to the last exit, once all tasks have exited").json("makespan_ms").csv("makespan"),
-    one("energy", Energy, Run(|r| r.energy_mj), "energy of all CPUs").weak(Weak::Energy).json("energy_mj").csv("energy"),
+    one("energy", Energy, Run(|r| r.energy_mj), "energy of all CPUs").weak(Weak::Energy).needs(&[Powers]).json("energy_mj").csv("energy"),
     one("wait", Time, Run(|r| sum(r, |s| s.wait_ms)), "time that all tasks waited for a CPU"),
     one("migrations", Count, Run(|r| sum(r, |s| s.moves() as f64)), "changes of CPU of all tasks").is_neutral().weak(Weak::Migrations),
-    one("deep_idle", Time, Run(|r| Some(r.deep_idle_ms())), "time that the CPUs were in their deepest idle state, together").more_is_better(),
-    one("temperature", Temperature, Run(|r| r.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max)), "on platforms with [thermal zones](thermal.md): of the hottest zone, at most"),
-    one("capped", Time, Run(|r| { let all = r.cooling.iter().map(|c| c.capped_ms).sum(); Some(all).filter(|_| !r.heat.is_empty()) }), "on platforms with thermal zones: time that the highest frequency of a domain was lowered, of all domains together"),
+    one("deep_idle", Time, Run(|r| Some(r.deep_idle_ms())), "time that the CPUs were in their deepest idle state, together").more_is_better().needs(&[IdleStates]),
+    one("temperature", Temperature, Run(|r| r.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max)), "on platforms with [thermal zones](thermal.md): of the hottest zone, at most").needs(&[Temperatures]),
+    one("capped", Time, Run(|r| { let all = r.cooling.iter().map(|c| c.capped_ms).sum(); Some(all).filter(|_| !r.heat.is_empty()) }), "on platforms with thermal zones: time that the highest frequency of a domain was lowered, of all domains together").needs(&[Temperatures]),
 ];
 
 #[cfg(test)]

@@ -330,6 +330,7 @@ mod tests {
             looked_for: None,
         };
         RunResult {
+            known: Default::default(),
             cautions: Vec::new(),
             quotas: Vec::new(),
             heat: Vec::new(),

@@ -2,6 +2,7 @@
 //! they say "after".
 
 use crate::jobs::Jobs;
+use crate::known::Known;
 use crate::latency::{Distributions, Latency, WaitsBy};
 use crate::stretch::Stretch;
 use crate::weak::Caution;
@@ -15,6 +16,8 @@ use risetime_trace::BackendKind;
 pub struct RunResult {
     /// Policy name.
     pub policy: String,
+    /// Things that are known of machine and experiment.
+    pub known: Known,
     /// Kind of the backend that made the trace.
     pub backend: BackendKind,
     /// Platform name.
@@ -74,6 +77,7 @@ impl RunResult {
     pub(crate) fn empty() -> RunResult {
         RunResult {
             policy: String::new(),
+            known: Known { machine: false, experiment: false, idle: false, frequencies: false },
             backend: BackendKind::Sim,
             platform: String::new(),
             workload: String::new(),
@@ -192,7 +196,8 @@ pub struct Spent {
     pub running_ms: f64,
     /// Runnable but not running.
     pub wait_ms: f64,
-    /// Work done, in ms of full speed: how long the same takes at full speed.
+    /// Work done, in ms of full speed: how long the same takes at full speed. Not a number where speeds are
+    /// [unknown](RunResult::known), as all that follows from it.
     pub work_ms: f64,
     /// Time by which running and waiting took longer, in ms: ∫(1 − s) dt, `running_ms` + `wait_ms`
     /// − `work_ms`.
@@ -309,7 +314,8 @@ pub struct Quota {
 pub struct Burst {
     /// Time at which the task became runnable, in ms.
     pub t0_ms: f64,
-    /// Time of full speed, or of the burst's end, in ms.
+    /// Time of full speed, or of the burst's end, in ms; not a number where speeds are [unknown](RunResult::known), as all that
+    /// was lost.
     pub t1_ms: f64,
     /// The burst's end.
     pub end_ms: f64,
@@ -327,6 +333,13 @@ pub struct Burst {
     pub debt_capped_ms: f64,
     /// Part of `debt_ms` that the affinity alone causes.
     pub debt_affinity_ms: f64,
+}
+
+impl Burst {
+    /// Returns the event that ended [t0, t1]; `None`: nobody knows when full speed was reached.
+    pub fn ended(&self) -> Option<EndedBy> {
+        Some(self.ended_by).filter(|_| self.t1_ms.is_finite())
+    }
 }
 
 /// The event that ended the time to full speed.
@@ -384,7 +397,7 @@ pub enum Level {
 pub struct RunningAt {
     /// The CPU.
     pub cpu: CpuId,
-    /// The frequency.
+    /// The frequency; 0: not known.
     pub freq: KHz,
     /// Time, in ms.
     pub ms: f64,

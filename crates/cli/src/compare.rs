@@ -17,7 +17,7 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
     let mut switches = Vec::new();
     for (workload, platform) in pairs(args) {
         let experiments = experiments(args, workload, platform, &mut switches)?;
-        note_doubts(&experiments, workload);
+        note_doubts(&experiments);
         groups.push(experiments);
     }
     if groups.iter().map(Vec::len).sum::<usize>() < 2 {
@@ -204,7 +204,7 @@ fn experiments(
         Some(preset) => {
             let parts = ablation(preset, &args.settings.all())?;
             *switches = parts.switches;
-            Ok(request.experiments_of(|| Ok(parts.policies))?)
+            Ok(request.experiments_of(parts.policies)?)
         }
         None => Ok(request.experiments()?),
     }

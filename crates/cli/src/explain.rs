@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     let experiments = request(args).experiments()?;
     let base = experiments.first().ok_or_else(|| Failure::unavailable("no experiment"))?;
-    note_doubts(&experiments, &args.of.workload);
+    note_doubts(&experiments);
     let mut explanations = Vec::new();
     let per_phase = 1 << 9;
     let bar = Bar::new(per_phase * u64::from(args.phases), "simulations");

@@ -236,17 +236,17 @@ fn check_one(
         Noun::Platform(p) => Ok(("platform", said(&p.doubts).chain(p.warnings()).collect())),
         Noun::Workload(w) => {
             if let Some(p) = platform {
-                risetime_lab::check_fit(&w, name, p)?;
+                w.bind(p)?;
             }
-            risetime_lab::check_supported(&w, name)?;
-            let mut doubts = risetime_lab::workload_doubts(&w, name, platform);
-            doubts.extend(risetime_lab::reservation_doubts(&w, name, platform));
+            risetime_sim::supported(&w)?;
+            let mut doubts = risetime_lab::workload_doubts(&w, platform);
+            doubts.extend(w.too_little_runtime(platform));
             if let Some((named, p, policy)) = on {
                 // As `run` would.
                 let noise = Some(OF_A_MACHINE);
                 let policies = policy.map(String::from).into_iter().collect();
                 let request = Request { noise, policies, ..Request::new(name, named) };
-                risetime_lab::rehearse(&request)?;
+                request.experiments()?.pop().map_or(Ok(()), risetime_lab::rehearse)?;
                 if let Some(policy) = policy {
                     doubts.extend(risetime_lab::policy_doubts(&Policy::from_arg(policy)?, p));
                 }

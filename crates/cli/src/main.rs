@@ -17,6 +17,7 @@ mod interference;
 mod library;
 mod output;
 mod plot;
+mod report;
 mod reproduce;
 mod run;
 mod spool;
@@ -84,6 +85,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Demo => demo::demo(),
         Command::Run(args) => run::run(args),
+        Command::Report(args) => report::report(args),
         Command::Compare(args) => compare::compare(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Explain(args) => explain::explain(args),

@@ -12,7 +12,7 @@ use risetime_analysis::{
 };
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
-use risetime_lab::{PhaseRuns, Request, quoted};
+use risetime_lab::{PhaseRuns, Request, Saved, Shown, quoted};
 use risetime_model::{Experiment, InputError, micros, nearest};
 use risetime_report::{Told, csv, json, picture, text};
 use risetime_sim::cause::Cause;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
     name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
-    note_doubts(&experiments, &args.workload);
+    note_doubts(&experiments);
     if args.document {
         let lines = experiments.iter().map(|e| Ok(e.to_json()? + "\n"));
         return output::print(&lines.collect::<Result<String, InputError>>()?);
@@ -130,9 +130,9 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
 }
 
 /// Prints what `risetime check` would say of what is run, each warning once.
-pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
+pub(crate) fn note_doubts(experiments: &[Experiment]) {
     let mut said = BTreeSet::new();
-    for doubt in experiments.iter().flat_map(|e| risetime_lab::doubts(e, workload)) {
+    for doubt in experiments.iter().flat_map(risetime_lab::doubts) {
         let text = doubt.to_string();
         if said.insert(text.clone()) {
             output::note(&format!("warning: {text}"));
@@ -203,7 +203,9 @@ fn asked(args: &Run, experiments: &[Experiment]) -> Result<Option<String>, Failu
 
 fn options(args: &Run, about: Option<&str>) -> Options {
     Options {
-        timeline: args.format == Format::Text && args.full || args.plot.wanted(),
+        timeline: args.format == Format::Text && args.full
+            || args.plot.wanted()
+            || args.save_result.is_some(),
         levels: args.levels.clone(),
         about: about.map(String::from),
         ..Options::default()
@@ -216,6 +218,22 @@ struct Asked<'a> {
     backend: &'a dyn Backend,
     experiments: &'a [Experiment],
     set: &'a csv::Set,
+}
+
+impl Asked<'_> {
+    /// Choices by which the results are shown.
+    fn shown(&self, why: &[String]) -> Shown {
+        let task = self.args.task.clone();
+        Shown { task, why: why.to_vec(), set: self.set.to_vec(), series: None }
+    }
+
+    /// Saves runs where that was asked for.
+    fn save(&self, runs: &[Saved]) -> Result<(), Failure> {
+        let Some(path) = &self.args.save_result else { return Ok(()) };
+        let lines = runs.iter().map(|run| Ok(run.to_json()? + "\n"));
+        let lines = lines.collect::<Result<String, InputError>>()?;
+        output::write_file(path, lines.as_bytes())
+    }
 }
 
 fn single(
@@ -240,15 +258,21 @@ fn single(
                 bar.at_once();
             }
             let progress = |done| bar.at(u64::from(done));
-            let options = Options { timeline: args.plot.wanted(), ..options.clone() };
+            let timeline = args.plot.wanted() || args.save_result.is_some();
+            let options = Options { timeline, ..options.clone() };
             let runs = risetime_lab::run_each(backend, several, &options, spools, progress)?;
             runs.into_iter().unzip()
         }
     };
+    let why = why(of, runs.first().map(|run| &run.result));
+    if args.save_result.is_some() {
+        let saved = experiments.iter().zip(&runs);
+        let saved = saved.map(|(e, run)| Saved::of(e, run.clone(), of.shown(&why)));
+        of.save(&saved.collect::<Vec<_>>())?;
+    }
     let (results, timelines): (Vec<RunResult>, Vec<Timeline>) =
         runs.into_iter().map(|run| (run.result, run.timeline.unwrap_or_default())).unzip();
     args.plot.draw(|| picture::runs(&results.iter().zip(&timelines).collect::<Vec<_>>()))?;
-    let why = why(of, results.first());
     let view = view(of, &why);
     let mut told = Vec::new();
     for (run, list) in results.iter().zip(lists) {
@@ -289,11 +313,13 @@ fn check<'a>(
     let mut hold = true;
     for run in runs {
         for expectation in expected {
-            let Checked { holds, found, unit } = expectation.check(run)?;
+            let Checked { holds, found, unit, absent } = expectation.check(run)?;
             if !holds {
                 hold = false;
                 let found = match (found, unit) {
-                    (None, _) => "nothing".into(),
+                    (None, _) => {
+                        absent.map_or("nothing".into(), |why| format!("nothing, for {why}"))
+                    }
                     (Some(n), Unit::Count) => n.to_string(),
                     (Some(n), unit) => format!("{n:.3}{}", unit.as_str()),
                 };
@@ -360,23 +386,33 @@ fn series(
     let policies = experiments.iter().zip(&all).map(|(e, p)| (e.policy.name.as_str(), &p.summary));
     let policies: Vec<_> = policies.collect();
     let why = why(of, all.first().and_then(|phases| phases.runs.first()));
+    if args.save_result.is_some() {
+        let all = experiments.iter().zip(&all).zip(0..);
+        let saved = all.flat_map(|((e, p), n)| Saved::series(e, &p.runs, &of.shown(&why), n));
+        of.save(&saved.collect::<Vec<_>>())?;
+    }
     let view = view(of, &why);
     let told = |run| Told { run, listed: None };
     let mut told: Vec<Told<'_>> = all.iter().flat_map(|p| &p.runs).map(told).collect();
     output::stream(|out| match args.format {
         Format::Json => json::phases(out, &mut told, &policies),
         Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text => out.write_all(page(args, &columns, &view).as_bytes()),
+        Format::Text => out.write_all(page(args.every_phase, &columns, &view).as_bytes()),
     })?;
     check(expected, all.iter().flat_map(|p| &p.runs))
 }
 
-fn page(args: &Run, columns: &[(&[RunResult], &PhaseSummary)], view: &text::View<'_>) -> String {
+/// The page of experiments that were run many times each.
+pub(crate) fn page(
+    every_phase: bool,
+    columns: &[(&[RunResult], &PhaseSummary)],
+    view: &text::View<'_>,
+) -> String {
     let style = output::style();
     let each = || columns.iter().map(|(runs, summary)| (runs, summary));
     match columns {
-        [(runs, summary)] => text::phases(runs, summary, args.every_phase, view, &style),
-        several if !args.every_phase => text::compare_phases(several, view, &style),
+        [(runs, summary)] => text::phases(runs, summary, every_phase, view, &style),
+        several if !every_phase => text::compare_phases(several, view, &style),
         several => {
             let pages =
                 each().map(|(runs, summary)| text::phases(runs, summary, true, view, &style));

@@ -7,6 +7,7 @@
 //! The switches of a preset are what it sets but `governor` and `placement`; its base is the preset
 //! without them, called like the built-in policy that is the same.
 
+use crate::names::policy;
 use risetime_model::settings::Value;
 use risetime_model::{InputError, Policy, library};
 use risetime_sim::settings::{GOVERNOR, PLACEMENT};
@@ -25,8 +26,8 @@ pub struct Ablation {
 /// Errors: no such policy; one without switches; `set` says what one of them is.
 pub fn ablation(preset: &str, set: &[(String, Value)]) -> Result<Ablation, InputError> {
     // What is asked for twice is found as for any policy.
-    Policy::from_arg_with(preset, set)?;
-    let whole = Policy::from_arg(preset)?;
+    policy(preset, set)?;
+    let whole = policy(preset, &[])?;
     let mut base = whole.clone();
     base.set.retain(|key, _| NO_SWITCH.contains(&key.as_str()));
     base.name = name_of(&base).unwrap_or_else(|| format!("{} without its patches", whole.name));
@@ -63,6 +64,6 @@ const NO_SWITCH: [&str; 2] = [GOVERNOR.0.name, PLACEMENT.0.name];
 /// The name of the built-in policy of the same kernel and settings, if there is one.
 fn name_of(policy: &Policy) -> Option<String> {
     let known = library::policies();
-    let same = known.iter().filter_map(|entry| Policy::load(entry.name).ok());
+    let same = known.iter().filter_map(|entry| Policy::parse(entry.text, entry.name).ok());
     same.filter(|p| p.kernel == policy.kernel && p.set == policy.set).map(|p| p.name).next()
 }

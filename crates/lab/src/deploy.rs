@@ -23,7 +23,7 @@ use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::needs::{Needs, What};
 use risetime_model::settings::Value;
 use risetime_model::settings::keys::governor::PERFORMANCE;
-use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
+use risetime_model::{Experiment, InputError, Platform, Workload};
 use risetime_sim::settings::GOVERNOR;
 use risetime_sim::{NOISE, Simulator, bounds};
 use risetime_trace::{Backend, RunError};
@@ -122,7 +122,7 @@ pub fn instead(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<String>, RunError> {
     let mut found = Vec::new();
-    let own = Policy::from_arg_with(&asked.policy, &asked.set)?;
+    let own = crate::names::policy(&asked.policy, &asked.set)?;
     let mut attempt =
         |what: String, other: Asked, found: &mut Vec<String>| -> Result<(), RunError> {
             if plan_tried(needs, platform, &other, progress)?.guaranteed() {
@@ -246,7 +246,7 @@ fn experiment(
     workload: Arc<Workload>,
     asked: &Asked,
 ) -> Result<Experiment, InputError> {
-    let policy = Policy::from_arg_with(&asked.policy, &asked.set)?;
+    let policy = crate::names::policy(&asked.policy, &asked.set)?;
     let policy = match policy.said(&NOISE).is_some() {
         true => policy,
         false => policy.set_for_all(NOISE.name, Value::Name("machine".into())),

@@ -4,15 +4,20 @@
 //! {"risetime":"measure","schema":1,"experiment":{…},"figures":["frame.missed"]}                   a line to a worker
 //! {"risetime":"measured","schema":1,"figures":[{"name":"frame.missed","value":0,"unit":"","at_least":false}]}
 //! {"risetime":"fault","schema":1,"code":"invalid","place":"…","what":"…","hint":null}                 a line from it
+//!
+//! {"risetime":"run","schema":1,"experiment":{…}}                           asks for the whole result,
+//! {"risetime":"result","schema":1,…}                                       which is a document ([`Saved`]) that reports are made of
 //! ```
 //!
-//! `value` is null where the run has no such value. A worker answers each line with a line, in their order, and ends with its
+//! `value` is null where the run has no such value; `why` says why not, where that is known. A worker answers each line with a line, in their order, and ends with its
 //! input. Whoever sends documents over a network, or to a cluster's queue, sends these.
 
+use crate::document::{self, Saved, Shown};
 use crate::parallel::parallel;
-use crate::request::{MAX_SECONDS, check_fit, check_supported};
+use crate::request::MAX_SECONDS;
 use crate::run::run;
 use risetime_analysis::Options;
+use risetime_analysis::known::reason;
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
@@ -36,7 +41,12 @@ pub struct Figure {
     pub unit: Unit,
     /// Whether the value is a lower bound.
     pub at_least: bool,
+    /// Reason for which there is no value; `None`: there is one, or nothing of the kind happened.
+    pub absent: Option<&'static str>,
 }
+
+/// Runs of experiments, each with its number of all.
+type Runs = Result<Vec<Saved>, (usize, RunError)>;
 
 /// A place where experiments are run and measured.
 pub trait Executor {
@@ -55,6 +65,17 @@ pub trait Executor {
         metrics: &[Metric],
         progress: &mut dyn FnMut(usize),
     ) -> Result<Vec<Vec<Figure>>, (usize, RunError)>;
+
+    /// Runs `experiment(0)` to `experiment(n - 1)`, and returns the whole result of each, in their order, with the curves of
+    /// its page. `progress` is told how many are done.
+    ///
+    /// Errors: those of [`Executor::figures`] but of metrics.
+    fn runs(
+        &self,
+        n: usize,
+        experiment: &(dyn Fn(usize) -> Experiment + Sync),
+        progress: &mut dyn FnMut(usize),
+    ) -> Runs;
 }
 
 /// The threads of this process, one a core.
@@ -75,6 +96,23 @@ impl Executor for Threads<'_> {
         let one = |i: usize| figures_of(self.0, &experiment(i), metrics).map_err(|e| (i, e));
         parallel(n, progress, one)
     }
+
+    fn runs(
+        &self,
+        n: usize,
+        experiment: &(dyn Fn(usize) -> Experiment + Sync),
+        progress: &mut dyn FnMut(usize),
+    ) -> Runs {
+        let one = |i: usize| whole(self.0, &experiment(i)).map_err(|e| (i, e));
+        parallel(n, progress, one)
+    }
+}
+
+/// Runs `experiment` and keeps all of its result.
+fn whole(backend: &dyn Backend, experiment: &Experiment) -> Result<Saved, RunError> {
+    let options = Options { timeline: true, ..Options::default() };
+    let run = run(backend, experiment, options, None)?;
+    Ok(Saved::of(experiment, run, Shown::default()))
 }
 
 fn figures_of(
@@ -85,7 +123,8 @@ fn figures_of(
     let result = run(backend, experiment, Options::default(), None)?.result;
     let figure = |metric: &Metric| {
         let (value, unit) = metric.of(&result).map_err(RunError::Input)?;
-        Ok(Figure { value, unit, at_least: metric.is_bound(&result) })
+        let (at_least, absent) = (metric.is_bound(&result), metric.absent(&result));
+        Ok(Figure { value, unit, at_least, absent })
     };
     metrics.iter().map(figure).collect()
 }
@@ -140,6 +179,17 @@ impl Workers {
         Ok(Workers { idle: Mutex::new(idle) })
     }
 
+    /// Asks one of the workers, which is not used again if it fails.
+    fn ask(&self, line: &str) -> Result<String, RunError> {
+        let gone = |e: std::io::Error| RunError::Failed(format!("a worker is gone: {e}"));
+        // There are as many threads as workers at most.
+        let worker = self.idle().pop();
+        let mut worker = worker.ok_or_else(|| gone(std::io::Error::other("none is left")))?;
+        let answer = worker.ask(line).map_err(gone)?;
+        self.idle().push(worker);
+        Ok(answer)
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,18 +207,24 @@ impl Executor for Workers {
         metrics: &[Metric],
         progress: &mut dyn FnMut(usize),
     ) -> Result<Vec<Vec<Figure>>, (usize, RunError)> {
-        let gone = |e: std::io::Error| RunError::Failed(format!("a worker is gone: {e}"));
-        // There are as many threads as workers at most; a worker that failed is not used again.
-        let one = |i: usize| {
-            let line = question(&experiment(i), metrics)?;
-            let worker = self.idle().pop();
-            let mut worker = worker.ok_or_else(|| gone(std::io::Error::other("none is left")))?;
-            let answer = worker.ask(&line).map_err(gone)?;
-            self.idle().push(worker);
-            read_answer(&answer)
-        };
+        let one = |i: usize| read_answer(&self.ask(&question(&experiment(i), metrics)?)?);
         parallel(n, progress, |i| one(i).map_err(|e| (i, e)))
     }
+
+    fn runs(
+        &self,
+        n: usize,
+        experiment: &(dyn Fn(usize) -> Experiment + Sync),
+        progress: &mut dyn FnMut(usize),
+    ) -> Runs {
+        let one = |i: usize| read_run(&self.ask(&question_of_run(&experiment(i))?)?);
+        parallel(n, progress, |i| one(i).map_err(|e| (i, e)))
+    }
+}
+
+fn question_of_run(experiment: &Experiment) -> Result<String, RunError> {
+    let experiment: Json = serde_json::from_str(&experiment.to_json()?).expect("was just written");
+    Ok(json!({"risetime": "run", "schema": SCHEMA, "experiment": experiment}).to_string())
 }
 
 fn question(experiment: &Experiment, metrics: &[Metric]) -> Result<String, RunError> {
@@ -184,14 +240,7 @@ fn question(experiment: &Experiment, metrics: &[Metric]) -> Result<String, RunEr
 /// `place` is what faults call the line.
 pub fn answer(backend: &dyn Backend, line: &str, place: &str) -> String {
     match answered(backend, line, place) {
-        Ok((metrics, figures)) => {
-            let one = |(metric, f): (&Metric, &Figure)| {
-                let unit = f.unit.word();
-                json!({ "name": metric.name, "value": f.value, "unit": unit, "at_least": f.at_least })
-            };
-            let figures: Vec<Json> = metrics.iter().zip(&figures).map(one).collect();
-            json!({ "risetime": "measured", "schema": SCHEMA, "figures": figures }).to_string()
-        }
+        Ok(answer) => answer,
         Err(fault) => {
             let code = fault.code();
             let (place, what, hint) = match fault {
@@ -207,20 +256,28 @@ pub fn answer(backend: &dyn Backend, line: &str, place: &str) -> String {
     }
 }
 
-fn answered(
-    backend: &dyn Backend,
-    line: &str,
-    place: &str,
-) -> Result<(Vec<Metric>, Vec<Figure>), RunError> {
-    let question = parse(line, place, &["measure"])?;
+fn answered(backend: &dyn Backend, line: &str, place: &str) -> Result<String, RunError> {
+    let question = parse(line, place, &["measure", "run"])?;
     let experiment = Experiment::from_value(&question["experiment"], place)?;
     check(&experiment, place)?;
+    if question["risetime"] == "run" {
+        return Ok(whole(backend, &experiment)?.to_json()?);
+    }
     let wrong = || InputError::new(place, "figures: wanted a list of names");
     let names = question["figures"].as_array().ok_or_else(wrong)?;
     let name = |name: &Json| Ok(Metric::new(name.as_str().ok_or_else(wrong)?));
     let metrics = names.iter().map(name).collect::<Result<Vec<_>, InputError>>()?;
     let figures = figures_of(backend, &experiment, &metrics)?;
-    Ok((metrics, figures))
+    let one = |(metric, f): (&Metric, &Figure)| {
+        let Figure { value, unit, at_least, absent } = f;
+        let mut figure = json!({
+            "name": metric.name, "value": value, "unit": unit.word(), "at_least": at_least,
+        });
+        absent.iter().for_each(|why| figure["why"] = (*why).into());
+        figure
+    };
+    let figures: Vec<Json> = metrics.iter().zip(&figures).map(one).collect();
+    Ok(json!({ "risetime": "measured", "schema": SCHEMA, "figures": figures }).to_string())
 }
 
 /// Checks that an experiment from a document, which errors call `place`, is one that a request could have made: whoever wrote or
@@ -257,13 +314,38 @@ fn check(e: &Experiment, place: &str) -> Result<(), InputError> {
     {
         return wrong(format!("settings: `{name}` is missing"));
     }
-    check_fit(&e.workload, place, &e.platform)?;
-    check_supported(&e.workload, place)
+    e.workload.bind(&e.platform)?;
+    risetime_sim::supported(&e.workload)
 }
 
 fn read_answer(line: &str) -> Result<Vec<Figure>, RunError> {
-    const PLACE: &str = "the worker's answer";
-    let answer = parse(line, PLACE, &["measured", "fault"])?;
+    let answer = told(line, "measured")?;
+    let wrong = || InputError::new(ANSWER, "figures: wanted a list of values with their units");
+    let figure = |f: &Json| {
+        let value = match &f["value"] {
+            Json::Null => None,
+            value => Some(value.as_f64().ok_or_else(wrong)?),
+        };
+        let unit = f["unit"].as_str().and_then(Unit::of_word).ok_or_else(wrong)?;
+        let absent = f["why"].as_str().and_then(reason);
+        Ok(Figure { value, unit, at_least: f["at_least"] == true, absent })
+    };
+    let figures = answer["figures"].as_array().ok_or_else(wrong)?;
+    figures.iter().map(figure).collect()
+}
+
+fn read_run(line: &str) -> Result<Saved, RunError> {
+    Ok(Saved::from_value(&told(line, document::KIND)?, ANSWER)?)
+}
+
+/// Name of a worker's answer in faults.
+const ANSWER: &str = "the worker's answer";
+
+/// Parses the answer of a worker, a document of this kind.
+///
+/// Errors: the fault that the worker answered with; something else.
+fn told(line: &str, kind: &str) -> Result<Json, RunError> {
+    let answer = parse(line, ANSWER, &[kind, "fault"])?;
     let text = |key: &str| answer[key].as_str().unwrap_or_default().to_string();
     if answer["risetime"] == "fault" {
         let said = text("code");
@@ -278,17 +360,7 @@ fn read_answer(line: &str) -> Result<Vec<Figure>, RunError> {
             }
         });
     }
-    let wrong = || InputError::new(PLACE, "figures: wanted a list of values with their units");
-    let figure = |f: &Json| {
-        let value = match &f["value"] {
-            Json::Null => None,
-            value => Some(value.as_f64().ok_or_else(wrong)?),
-        };
-        let unit = f["unit"].as_str().and_then(Unit::of_word).ok_or_else(wrong)?;
-        Ok(Figure { value, unit, at_least: f["at_least"] == true })
-    };
-    let figures = answer["figures"].as_array().ok_or_else(wrong)?;
-    figures.iter().map(figure).collect()
+    Ok(answer)
 }
 
 /// Parses a document of one of these kinds.
@@ -331,7 +403,7 @@ mod tests {
     fn what_goes_wrong_comes_back_as_the_fault_that_it_is() {
         let of = |line: &str| read_answer(&answer(&Simulator, line, "line 7")).unwrap_err();
         assert!(of("{").to_string().starts_with("line 7: is no JSON: "));
-        assert_eq!(of("{}").to_string(), "line 7: is no document `measure`");
+        assert_eq!(of("{}").to_string(), "line 7: is no document `measure` or `run`");
         let e = experiment(0.3);
         let unknown = question(&e, &[Metric::new("rampap.debt")]).unwrap();
         let here = figures_of(&Simulator, &e, &[Metric::new("rampap.debt")]).unwrap_err();

@@ -19,7 +19,7 @@ use risetime_deploy::optimise::{
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::settings::keys::governor::PERFORMANCE;
-use risetime_model::{Dags, Experiment, Platform, Policy, Workload};
+use risetime_model::{Dags, Experiment, Platform, Workload};
 use risetime_sim::settings::GOVERNOR;
 use risetime_sim::{NOISE, Simulator};
 use risetime_trace::RunError;
@@ -192,7 +192,7 @@ fn ran(
     if p.real_time_first(d) {
         set.push(("class_order".into(), Value::Name("rt-dl".into())));
     }
-    let policy = Policy::from_arg_with(policy, &set)?;
+    let policy = crate::names::policy(policy, &set)?;
     let policy = match policy.said(&NOISE).is_some() {
         true => policy,
         false => policy.set_for_all(NOISE.name, Value::Name("machine".into())),

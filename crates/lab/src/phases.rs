@@ -131,7 +131,7 @@ pub fn run_each<L: Lists>(
 }
 
 impl PhaseRuns {
-    fn of(runs: Vec<RunResult>) -> PhaseRuns {
+    pub(crate) fn of(runs: Vec<RunResult>) -> PhaseRuns {
         PhaseRuns { summary: risetime_analysis::phases(&runs), runs }
     }
 }

@@ -1,10 +1,9 @@
-//! Request of a person, and the experiments that answer it.
+//! Request made of documents: a platform, a workload, policies, and the experiments that answer it. Nothing here knows a name or
+//! a file ([`Request`](crate::Request) reads those), so that a browser, or whoever has texts, asks as a command line does.
 
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::settings::keys::{HZ, SKIP_MS};
-use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload, workload};
 use risetime_sim::{NOISE, Simulator};
 use risetime_trace::{Backend, RunError};
@@ -15,21 +14,17 @@ pub const DEFAULT_SECONDS: f64 = 3.0;
 /// The longest run.
 pub const MAX_SECONDS: f64 = 86_400.0;
 
-/// One workload on one platform under one or several policies.
+/// One workload on one platform under one or several policies, as documents.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// A built-in workload's name, or a file.
-    pub workload: String,
-    /// Keys of it that are changed.
-    pub changes: Vec<Change>,
-    /// A built-in platform's name, or a file.
-    pub platform: String,
+pub struct Documents {
+    /// Workload, keys that were changed included.
+    pub workload: Arc<Workload>,
+    /// Platform.
+    pub platform: Arc<Platform>,
+    /// Policies, with the settings that hold for all of them.
+    pub policies: Vec<Policy>,
     /// Ticks a second; `None`: the platform's.
     pub hz: Option<u32>,
-    /// Policies, `NAME[+key=value…]`; empty: the default.
-    pub policies: Vec<String>,
-    /// Settings for all of them.
-    pub set: Vec<(String, Value)>,
     /// Length of the run; `None`: the workload's own, else [`DEFAULT_SECONDS`].
     pub seconds: Option<f64>,
     /// Length of the workload's start, in ms, that is left out of what is counted of jobs,
@@ -43,16 +38,14 @@ pub struct Request {
     pub noise: Option<&'static str>,
 }
 
-impl Request {
-    /// `workload` on `platform` under the default policy, nothing set, from phase 0 with seed 1, without noise.
-    pub fn new(workload: impl Into<String>, platform: impl Into<String>) -> Request {
-        Request {
-            workload: workload.into(),
-            changes: Vec::new(),
-            platform: platform.into(),
+impl Documents {
+    /// `workload` on `platform` under `policy`, from phase 0 with seed 1, without noise.
+    pub fn new(workload: Workload, platform: Platform, policy: Policy) -> Documents {
+        Documents {
+            workload: Arc::new(workload),
+            platform: Arc::new(platform),
+            policies: vec![policy],
             hz: None,
-            policies: Vec::new(),
-            set: Vec::new(),
             seconds: None,
             skip_ms: None,
             phase: Span(0),
@@ -61,97 +54,34 @@ impl Request {
         }
     }
 
-    /// `risetime run` with what it takes to ask for the same; its noise is that command's own.
-    pub fn command(&self) -> String {
-        let mut words = vec!["risetime".into(), "run".into(), self.workload.clone()];
-        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-        option("platform", self.platform.clone());
-        self.hz.iter().for_each(|hz| option("hz", hz.to_string()));
-        self.policies.iter().for_each(|policy| option("policy", policy.clone()));
-        self.set.iter().for_each(|(key, value)| option("set", format!("{key}={value}")));
-        self.changes.iter().for_each(|change| option("vary", change.to_string()));
-        self.seconds.iter().for_each(|seconds| option("seconds", seconds.to_string()));
-        self.skip_ms.iter().for_each(|ms| option("skip-ms", ms.to_string()));
-        if self.phase.0 > 0 {
-            option("phase-us", (self.phase.0 / 1000).to_string());
-        }
-        if self.seed != 1 {
-            option("seed", self.seed.to_string());
-        }
-        words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-    }
-
-    /// Takes back what was asked for of a setting: `+name=value` and `--set`.
-    pub(crate) fn unset(&mut self, name: &str) {
-        self.set.retain(|(key, _)| key != name);
-        for policy in &mut self.policies {
-            let of_it = |part: &&str| part.split_once('=').is_some_and(|(key, _)| key == name);
-            *policy = policy.split('+').filter(|part| !of_it(part)).collect::<Vec<_>>().join("+");
-        }
-    }
-
     /// The experiments, one a policy, every setting resolved, for the simulator.
     ///
-    /// Errors: whatever is wrong with a file, a name, a setting or a length of time, and what the
-    /// simulator refuses.
-    pub fn experiments(&self) -> Result<Vec<Experiment>, InputError> {
-        self.simulated(self.experiments_under(None)?)
-    }
-
-    /// The experiments, one a policy, for a kernel that will be booted: `mainline` means its generation, if
-    /// that is given.
-    ///
-    /// Errors: a policy of another generation; not what only the simulator refuses.
-    pub fn experiments_under(
-        &self,
-        kernel: Option<KernelRev>,
-    ) -> Result<Vec<Experiment>, InputError> {
-        let names = if self.policies.is_empty() {
-            &["mainline".to_string()][..]
-        } else {
-            &self.policies[..]
-        };
-        let policy = |name: &String| under(Policy::from_arg_with(name, &self.set)?, name, kernel);
-        // What is wrong with the platform or the workload comes first.
-        self.all(|| names.iter().map(policy).collect())
-    }
-
-    /// The experiments of other policies than those named in the request, for the simulator.
-    ///
-    /// Errors: as above.
-    pub fn experiments_of(
-        &self,
-        policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
-    ) -> Result<Vec<Experiment>, InputError> {
-        self.simulated(self.all(policies)?)
-    }
-
-    fn simulated(&self, experiments: Vec<Experiment>) -> Result<Vec<Experiment>, InputError> {
-        match experiments.first() {
-            Some(e) => check_supported(&e.workload, &self.workload).map(|()| experiments),
-            None => Ok(experiments),
+    /// Errors: as [`Documents::experiments`]'s; what the simulator refuses.
+    pub fn simulated(&self) -> Result<Vec<Experiment>, InputError> {
+        let experiments = self.experiments()?;
+        match experiments.is_empty() {
+            true => Ok(experiments),
+            false => risetime_sim::supported(&self.workload).map(|()| experiments),
         }
     }
 
-    fn all(
-        &self,
-        policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
-    ) -> Result<Vec<Experiment>, InputError> {
-        let platform = Platform::load(&self.platform)?;
-        let platform = Arc::new(match self.hz {
-            Some(hz) => platform.with_hz(hz),
-            None => platform,
-        });
-        let workload = Arc::new(Workload::load_changed(&self.workload, &self.changes)?);
-        check_fit(&workload, &self.workload, &platform)?;
-        let duration = self.duration(&workload)?;
+    /// The experiments, one a policy, every setting resolved, for whatever runs them.
+    ///
+    /// Errors: a workload that does not fit the platform; a wrong length of time; a setting.
+    pub fn experiments(&self) -> Result<Vec<Experiment>, InputError> {
+        let platform = match self.hz {
+            Some(hz) => Arc::new(Platform::clone(&self.platform).with_hz(hz)),
+            None => Arc::clone(&self.platform),
+        };
+        self.workload.bind(&platform)?;
+        let duration = self.duration()?;
         let skipped = self.skipped(duration)?;
-        let experiment = |policy: Policy| {
+        let experiment = |policy: &Policy| {
             let policy = match self.noise {
                 Some(profile) if policy.said(&NOISE).is_none() => {
-                    policy.set_for_all(NOISE.name, Value::Name(profile.into()))
+                    policy.clone().set_for_all(NOISE.name, Value::Name(profile.into()))
                 }
-                _ => policy,
+                _ => policy.clone(),
             };
             let mut settings = risetime_sim::resolve(&platform, &policy)?;
             if let Some(hz) = self.hz {
@@ -162,7 +92,7 @@ impl Request {
             }
             Ok(Experiment {
                 platform: Arc::clone(&platform),
-                workload: Arc::clone(&workload),
+                workload: Arc::clone(&self.workload),
                 policy,
                 settings,
                 duration: duration + self.phase,
@@ -170,7 +100,7 @@ impl Request {
                 seed: self.seed,
             })
         };
-        policies()?.into_iter().map(experiment).collect()
+        self.policies.iter().map(experiment).collect()
     }
 
     /// The number of ms of the start that are left out, if any are.
@@ -185,9 +115,9 @@ impl Request {
         Ok(i64::try_from(ms).ok())
     }
 
-    fn duration(&self, workload: &Workload) -> Result<Span, InputError> {
+    fn duration(&self) -> Result<Span, InputError> {
         let Some(seconds) = self.seconds else {
-            return Ok(workload.duration.unwrap_or(Span((DEFAULT_SECONDS * 1e9) as u64)));
+            return Ok(self.workload.duration.unwrap_or(Span((DEFAULT_SECONDS * 1e9) as u64)));
         };
         let duration = Span((seconds * 1e9) as u64);
         // Less than a nanosecond is no time, either.
@@ -199,63 +129,16 @@ impl Request {
     }
 }
 
-/// A word of a command line as a shell reads it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_./+=:,@%-".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_string(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// `policy`, which was asked for as `name`, under a kernel that is given.
-fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy, InputError> {
-    match kernel {
-        Some(rev) if name.split('+').next() == Some("mainline") => {
-            let changes =
-                policy.name.split_once('+').map(|(_, c)| format!("+{c}")).unwrap_or_default();
-            Ok(Policy { name: format!("linux-{rev}{changes}"), kernel: rev, ..policy })
-        }
-        Some(rev) if rev != policy.kernel => Err(InputError::new(
-            &policy.name,
-            format!("is of Linux {}, the kernel to boot counts as {rev}", policy.kernel),
-        )
-        .hint("`mainline` means the kernel that is booted; --kernel takes another")),
-        _ => Ok(policy),
-    }
-}
-
-/// Checks that the CPUs that `workload`, read from `source` (a name or a file), names are there.
-///
-/// Errors: as [`Workload::bind`]'s, whose place is `source`, which is what the person gave.
-pub fn check_fit(workload: &Workload, source: &str, platform: &Platform) -> Result<(), InputError> {
-    workload.bind(platform).map(|_| ()).map_err(|e| placed(e, workload, source))
-}
-
-/// Checks that the simulator can run `workload`, read from `source`, on any machine.
-///
-/// Errors: as [`risetime_sim::supported`]'s, at `source`.
-pub fn check_supported(workload: &Workload, source: &str) -> Result<(), InputError> {
-    risetime_sim::supported(workload).map_err(|e| placed(e, workload, source))
-}
-
-/// Lists what in `e`, whose workload was read from `source`, is allowed and likely meant otherwise:
+/// Lists what in `e` is allowed and likely meant otherwise:
 /// numbers of another unit, and what the machine can never do.
-pub fn doubts(e: &Experiment, source: &str) -> Vec<InputError> {
-    let workload = workload_doubts(&e.workload, source, Some(&e.platform));
+pub fn doubts(e: &Experiment) -> Vec<InputError> {
+    let workload = workload_doubts(&e.workload, Some(&e.platform));
     [e.platform.doubts.clone(), workload, policy_doubts(&e.policy, &e.platform)].concat()
 }
 
 /// The part of [`doubts`] that is about a workload; without a platform, of any.
-pub fn workload_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
-    let slow = w.too_slow(on).into_iter().map(|e| placed(e, w, source));
-    let apart = w.never_meet().into_iter().map(|e| placed(e, w, source));
-    w.doubts.iter().cloned().chain(slow).chain(apart).collect()
-}
-
-/// Lists the tasks of a workload whose reservations do not suffice.
-pub fn reservation_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
-    w.too_little_runtime(on).into_iter().map(|e| placed(e, w, source)).collect()
+pub fn workload_doubts(w: &Workload, on: Option<&Platform>) -> Vec<InputError> {
+    w.doubts.iter().cloned().chain(w.too_slow(on)).chain(w.never_meet()).collect()
 }
 
 /// The part of [`doubts`] that is about a policy: frequencies that no CPU has.
@@ -282,20 +165,11 @@ pub fn policy_doubts(policy: &Policy, platform: &Platform) -> Vec<InputError> {
     policy.set.iter().filter_map(doubt).collect()
 }
 
-/// An error about `workload`, whose place is what the person gave.
-fn placed(e: InputError, workload: &Workload, source: &str) -> InputError {
-    match e.place.starts_with(source) {
-        true => e,
-        false => InputError { place: e.place.replacen(&workload.name, source, 1), ..e },
-    }
-}
-
-/// Runs the start of `request` to find what only a run finds: a reservation that the machine cannot
-/// give, more forks than there may be. Requests without either are not run.
+/// Runs the start of `e` to find what only a run finds: a reservation that the machine cannot
+/// give, more forks than there may be. One without either is not run.
 ///
 /// Errors: the simulator's.
-pub fn rehearse(request: &Request) -> Result<(), RunError> {
-    let Some(mut e) = request.experiments()?.pop() else { return Ok(()) };
+pub fn rehearse(mut e: Experiment) -> Result<(), RunError> {
     let tasks = || e.workload.tasks.iter().chain(&e.workload.forked);
     let attrs = tasks()
         .flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr)));

@@ -197,7 +197,7 @@ fn a_series_is_taken_apart_by_what_its_file_sets() {
 #[test]
 fn patch_8_buys_most_of_rfc_v1_and_patch_5_costs() {
     let parts = ablation("rfc-v1", &[]).unwrap();
-    let experiments = request(&[]).experiments_of(|| Ok(parts.policies)).unwrap();
+    let experiments = request(&[]).experiments_of(parts.policies).unwrap();
     let all = compared(&experiments, &Grid { phases: 6, ..grid() });
     let switches = switched(&parts.switches, &all);
     let of = |key: &str| switches.iter().find(|p| p.setting.starts_with(key)).unwrap();

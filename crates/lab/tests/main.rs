@@ -21,6 +21,7 @@ mod limits;
 mod optimiser;
 mod perfetto;
 mod rampup;
+mod saved;
 mod side_by_side;
 
 #[path = "../../../tests/page.rs"]

@@ -2,6 +2,8 @@
 
 mod document;
 
+pub use document::sha256;
+
 use crate::settings::keys::{NI_RANDOM, UCLAMP_MAX, UCLAMP_MIN};
 use crate::settings::{Int, Key};
 use crate::{InputError, Platform, Policy, Settings, Workload};

@@ -26,7 +26,7 @@ pub mod workload;
 mod yaml_in;
 
 pub use dags::Dags;
-pub use experiment::{Experiment, micros, parse_micros};
+pub use experiment::{Experiment, micros, parse_micros, sha256};
 pub use fault::{Code, InputError, Subject};
 pub use input::{meant, nearest, read_file};
 pub use needs::Needs;

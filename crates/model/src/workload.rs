@@ -122,18 +122,23 @@ pub struct Workload {
     pub source: Source,
 }
 
-/// The text of a workload. Workloads that do the same are equal, however they are written.
+/// The text of a workload, and where it was read. Workloads that do the same are equal, however they are written.
 #[derive(Clone, Debug, Default)]
-pub struct Source(Option<std::sync::Arc<str>>);
+pub struct Source {
+    text: Option<std::sync::Arc<str>>,
+    /// Name or file as a person gave it; empty: a program put the workload together.
+    given: String,
+}
 
 impl Source {
-    fn of(text: &str) -> Source {
-        Source(Some(text.into()))
+    /// The source of a text that was read from `given`, a name or a file.
+    fn of(text: &str, given: &str) -> Source {
+        Source { text: Some(text.into()), given: given.to_string() }
     }
 
     /// The text; `None`: a program put the workload together.
     pub fn text(&self) -> Option<&str> {
-        self.0.as_deref()
+        self.text.as_deref()
     }
 }
 
@@ -194,9 +199,14 @@ impl Workload {
         std::iter::once(String::new()).chain(own).collect()
     }
 
+    /// Returns what errors call the workload: the name or file that a person gave, else its name.
+    pub fn place(&self) -> &str {
+        if self.source.given.is_empty() { &self.name } else { &self.source.given }
+    }
+
     /// `file:line:column: SAYS`, the place of an error about `what`, a task or `global.calibration`.
     pub fn place_of(&self, what: &str, says: &str) -> String {
-        format!("{}: {says}", self.places.get(what).unwrap_or(&self.name))
+        format!("{}: {says}", self.places.get(what).map_or(self.place(), String::as_str))
     }
 
     /// The number of the task that is created first, the first in the file of those created at the

@@ -20,8 +20,8 @@ use crate::words::{push_round3, round3, task_names};
 use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
 use risetime_analysis::sweep::{Point, Sweep};
 use risetime_analysis::{
-    Burst, Compared, Cooling, Heat, Jobs, Latency, Level, Migration, Missed, Percentiles, Quota,
-    RunResult, Spent, TaskResult,
+    Burst, Compared, Cooling, Heat, Jobs, Latency, Level, Migration, Missed, Moves, Percentiles,
+    Quota, RunResult, Spent, TaskResult,
 };
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::{Value, micros};
@@ -166,8 +166,11 @@ pub fn burst_lines(task: TaskId, comm: &str, b: &Burst) -> String {
     ];
     let name = format!("{comm}#{}", task.0);
     let line = |figure: &str, value: &str, unit: &str| row([&name, figure, &key, value, unit]);
-    let figures = figures.map(|(figure, ms)| line(figure, &round3(ms).to_string(), "ms"));
-    [&figures[..], &[line("listed_ended_by", b.ended_by.as_str(), "")]].concat().join("\n")
+    let known = |ms: f64| Some(round3(ms).to_string()).filter(|_| ms.is_finite());
+    let figures = figures.map(|(figure, ms)| line(figure, &known(ms).unwrap_or_default(), "ms"));
+    [&figures[..], &[line("listed_ended_by", b.ended().map_or("", |ended| ended.as_str()), "")]]
+        .concat()
+        .join("\n")
 }
 
 /// A change of CPU there.
@@ -403,7 +406,7 @@ impl<'a> Rows<'a> {
         }
         for (t, name) in r.tasks.iter().zip(task_names(r)) {
             self.is_about(&name);
-            self.task(t);
+            self.task(t, r.known.machine);
         }
         self.is_about("");
         for c in &r.cpus {
@@ -422,7 +425,7 @@ impl<'a> Rows<'a> {
         r.quotas.iter().for_each(|quota| self.quota(quota));
         r.heat.iter().for_each(|heat| self.heat(heat));
         r.cooling.iter().for_each(|cooling| self.cooling(cooling));
-        r.latency.iter().for_each(|latency| self.latency(latency));
+        r.latency.iter().for_each(|latency| self.latency(r, latency));
         for w in &r.waits {
             let of = format!("{}={}", w.by.as_str(), w.name);
             self.text("wakeups", &of, w.wakeup.n, "");
@@ -432,7 +435,7 @@ impl<'a> Rows<'a> {
         }
         for (name, figure) in listed() {
             if let Of::Run(value) = figure.value {
-                self.figure(name, "", value(r), figure.unit.word());
+                self.figure(name, "", r.known(figure, value(r)), figure.unit.word());
             }
         }
         self.figure("end", "", r.end_ms, "ms");
@@ -482,26 +485,33 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn latency(&mut self, l: &Latency) {
+    fn latency(&mut self, r: &RunResult, l: &Latency) {
         let of = format!("tasks={}", l.tasks);
         let tasks = Tasks { tasks: &[], latency: Some(l) };
         self.text("activations", &of, l.activations, "");
         self.text("wakeups", &of, l.wakeup.n, "");
         for (name, figure) in listed() {
-            if let Of::Each(each) = figure.value {
-                self.each((name, figure), &of, each(&tasks));
+            match figure.value {
+                Of::Each(_) if r.hides(figure) => {
+                    let mut row = |x: &&str| {
+                        self.figure(&[name, "_", x], &of, None, figure.unit.word());
+                    };
+                    figure.statistics.iter().for_each(&mut row);
+                }
+                Of::Each(each) => self.each((name, figure), &of, each(&tasks)),
+                _ => {}
             }
         }
         self.text("activations_unfinished", &of, l.unfinished, "");
     }
 
-    fn task(&mut self, t: &TaskResult) {
+    fn task(&mut self, t: &TaskResult, capacities: bool) {
         self.figure("bursts", "", f64::from(t.bursts), "");
         if let Some(b) = &t.burst {
             self.figure("t0", "", b.t0_ms, "ms");
             self.figure("t1", "", b.t1_ms, "ms");
             self.figure("burst_end", "", b.end_ms, "ms");
-            self.text("ended_by", "", b.ended_by.as_str(), "");
+            self.text("ended_by", "", b.ended().map_or("", |ended| ended.as_str()), "");
             self.figure("debt", "", b.debt_ms, "ms");
             self.figure("debt_capped", "", b.debt_capped_ms, "ms");
         }
@@ -518,8 +528,8 @@ impl<'a> Rows<'a> {
             }
         }
         self.figure("perf_10_90", "", t.perf_10_90_ms, "ms");
-        self.spent("burst_", &t.spent);
-        self.spent("", &t.whole);
+        self.spent("burst_", &t.spent, capacities);
+        self.spent("", &t.whole, capacities);
         for u in &t.util_residency {
             self.figure("util_residency", &[("util", u.util)], u.ms, "ms");
         }
@@ -546,7 +556,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes what a burst took, or (`of` is empty) the whole run.
-    fn spent(&mut self, of: &str, s: &Spent) {
+    fn spent(&mut self, of: &str, s: &Spent, capacities: bool) {
         self.figure(&[of, "running_time"], "", s.running_ms, "ms");
         self.figure(&[of, "wait"], "", s.wait_ms, "ms");
         self.figure(&[of, "work"], "", s.work_ms, "ms");
@@ -557,11 +567,19 @@ impl<'a> Rows<'a> {
         self.figure(&[of, "energy"], "", s.energy_mj, "mJ");
         for r in &s.running {
             let key = [("cpu", r.cpu.0.into()), ("freq_khz", r.freq.0)];
-            self.figure(&[of, "running"], &key, r.ms, "ms");
+            let key = if r.freq.0 > 0 { &key[..] } else { &key[..1] };
+            self.figure(&[of, "running"], Text::Keys(key), r.ms, "ms");
         }
         for m in &s.migrations {
-            let key = format_args!("from_capacity={} to_capacity={} why={}", m.from, m.to, m.why);
-            self.text(&[of, "migrations"], key, m.n, "");
+            let (of, why) = ([of, "migrations"], m.why);
+            let Moves { from, to, n, .. } = *m;
+            match capacities {
+                true => {
+                    let key = format_args!("from_capacity={from} to_capacity={to} why={why}");
+                    self.text(&of, key, n, "");
+                }
+                false => self.text(&of, format_args!("why={why}"), n, ""),
+            }
         }
     }
 }

@@ -36,13 +36,14 @@ use crate::Told;
 use crate::words::round3;
 use risetime_analysis::caution::Caution;
 use risetime_analysis::compare::{Difference, Estimate};
+use risetime_analysis::known::{Known, Unknown, unknown};
 use risetime_analysis::metric::Unit;
 use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
 use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
-    Burst, Cooling, CpuPhases, CpuResult, Heat, Jobs, JobsPhases, Latency, Level, Lost, LostPhases,
-    Migration, Missed, Percentiles, PhaseSummary, Quota, Reach, ReachPhases, RunningAt,
+    Burst, Cooling, CpuPhases, CpuResult, EndedBy, Heat, Jobs, JobsPhases, Latency, Level, Lost,
+    LostPhases, Migration, Missed, Percentiles, PhaseSummary, Quota, Reach, ReachPhases, RunningAt,
     RunningPhases, Spent, Spread, TaskPhases, TaskResult, Waits, WaitsBy,
 };
 use risetime_kernel::units::{CpuId, Span, TaskId};
@@ -457,9 +458,11 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         page.key("phase_us", &us(r.phase))?;
         page.key("settings", &settings(&r.settings))?;
         page.nested(Some("tasks"), "[]", |list| {
-            r.tasks.iter().try_for_each(|t| list.item(&task(t)))
+            r.tasks.iter().try_for_each(|t| list.item(&task(t, r.known)))
         })?;
-        page.nested(Some("cpus"), "[]", |list| r.cpus.iter().try_for_each(|c| list.item(&cpu(c))))?;
+        page.nested(Some("cpus"), "[]", |list| {
+            r.cpus.iter().try_for_each(|c| list.item(&cpu(c, r.known)))
+        })?;
         page.key("jobs", &r.jobs.iter().map(jobs).collect())?;
         page.key("quotas", &r.quotas.iter().map(quota).collect())?;
         if !r.heat.is_empty() {
@@ -472,18 +475,28 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         page.key("waits", &r.waits.iter().map(waits_by).collect())?;
         for (key, figure) in keyed() {
             if let Of::Run(value) = figure.value {
-                page.key(key, &number(value(r), figure.unit))?;
+                page.key(key, &number(r.known(figure, value(r)), figure.unit))?;
             }
         }
         page.key("end_ms", &json!(round3(r.end_ms)))?;
         page.key("notes", &json!(r.notes))?;
         page.key("cautions", &cautions(&r.cautions))?;
+        let unknown = unknown(r);
+        if !unknown.is_empty() {
+            page.key("unknown", &unknown.iter().map(not_known).collect())?;
+        }
         match &mut told.listed {
             Some(lines) => page
                 .nested(Some("listed"), "[]", |list| lines.try_for_each(|line| list.raw(&line?))),
             None => Ok(()),
         }
     })
+}
+
+/// A thing that is not known of a run, and the figures that are absent for it.
+fn not_known(unknown: &Unknown) -> Value {
+    let Unknown { need, why, figures } = unknown;
+    json!({"needs": need.as_str(), "why": why, "figures": figures})
 }
 
 /// Lists which figures are known to be weak.
@@ -585,7 +598,8 @@ fn latency(l: &Latency) -> Value {
     record
 }
 
-fn task(t: &TaskResult) -> Value {
+fn task(t: &TaskResult, known: Known) -> Value {
+    let capacity = |of: u64| Some(of).filter(|_| known.machine);
     let in_burst = |b: &Burst| {
         let mut record = burst(b);
         record["wait_ms"] = round3(t.spent.wait_ms).into();
@@ -620,7 +634,7 @@ fn task(t: &TaskResult) -> Value {
             "energy_mj": t.whole.energy_mj.map(round3),
             "running": running(&t.whole),
             "migrations": t.whole.migrations.iter().map(|m| json!({
-                "from_capacity": m.from, "to_capacity": m.to, "why": m.why, "n": m.n,
+                "from_capacity": capacity(m.from), "to_capacity": capacity(m.to), "why": m.why, "n": m.n,
             })).collect::<Vec<_>>(),
         },
     });
@@ -645,7 +659,7 @@ fn burst(b: &Burst) -> Value {
         "t0_ms": round3(b.t0_ms),
         "t1_ms": round3(b.t1_ms),
         "end_ms": round3(b.end_ms),
-        "ended_by": b.ended_by.as_str(),
+        "ended_by": b.ended().map(EndedBy::as_str),
         "running_ms": round3(b.running_ms),
         "took_ms": round3(b.took_ms),
         "longer_ms": round3(b.longer_ms),
@@ -657,7 +671,8 @@ fn states(all: &[Lost]) -> Value {
 }
 
 fn running(s: &Spent) -> Value {
-    let at = |r: &RunningAt| json!({"cpu": r.cpu.0, "freq_khz": r.freq.0, "ms": round3(r.ms)});
+    let freq = |r: &RunningAt| Some(r.freq.0).filter(|freq| *freq > 0);
+    let at = |r: &RunningAt| json!({"cpu": r.cpu.0, "freq_khz": freq(r), "ms": round3(r.ms)});
     s.running.iter().map(at).collect()
 }
 
@@ -681,11 +696,11 @@ fn level(what: Level) -> Value {
     }
 }
 
-fn cpu(c: &CpuResult) -> Value {
+fn cpu(c: &CpuResult, known: Known) -> Value {
     json!({
         "cpu": c.cpu.0,
         "domain": c.domain.0,
-        "capacity": c.capacity,
+        "capacity": Some(c.capacity).filter(|_| known.machine),
         "energy_mj": c.energy_mj.map(round3),
         "busy_ms": round3(c.busy_ms),
         "freq": c.freq.iter().map(|(f, ms)| json!({

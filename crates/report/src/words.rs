@@ -1,5 +1,6 @@
 //! Numbers and states in the words that every report uses.
 
+use risetime_analysis::known::Need;
 use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
 use risetime_model::Settings;
@@ -59,6 +60,11 @@ pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
 /// An energy, which is not known where the platform does not say what its CPUs take.
 pub(crate) fn energy(mj: Option<f64>) -> String {
     one_or(mj, UNKNOWN)
+}
+
+/// Returns the reason for which the energy is not known.
+pub(crate) fn no_power(r: &RunResult) -> &'static str {
+    r.lacks(Need::Powers).unwrap_or("of some of its CPUs alone it is known")
 }
 
 /// Word in place of a figure that is there, and not known.
@@ -157,12 +163,12 @@ pub(crate) fn migration_reason(why: &str) -> String {
 
 /// The mark "≥ " where the run ended before the figure was complete.
 pub(crate) fn bound(b: &Burst) -> &'static str {
-    if b.ended_by == EndedBy::RunEnd { "≥ " } else { "" }
+    if b.ended() == Some(EndedBy::RunEnd) { "≥ " } else { "" }
 }
 
 /// The time to full speed, in ms; `None` if the burst never had it.
 pub(crate) fn to_full_speed(b: &Burst) -> Option<f64> {
-    (b.ended_by == EndedBy::FullSpeed).then_some(b.t1_ms - b.t0_ms)
+    (b.ended() == Some(EndedBy::FullSpeed)).then_some(b.t1_ms - b.t0_ms)
 }
 
 /// The time after which `level` was reached, in ms; `None`: never, or not asked.

@@ -249,6 +249,11 @@ impl BackendKind {
         BackendKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
+    /// Whether each trace tells every frequency and idle state of all CPUs, from its begin on.
+    pub const fn tells_cpus(self) -> bool {
+        matches!(self, BackendKind::Sim | BackendKind::Vm)
+    }
+
     /// Whether runs are models of a kernel and not one: they repeat themselves, draw chance from the experiment's seed, do not
     /// disturb each other on other cores, and their figures can be off where the model is.
     pub const fn is_simulated(self) -> bool {

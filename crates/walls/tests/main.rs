@@ -69,6 +69,12 @@ fn kernel_and_sim_touch_no_hash_float_clock_file_or_thread() {
 }
 
 #[test]
+fn requests_are_built_of_documents_and_read_no_files() {
+    let src = root().join("crates/lab/src");
+    assert_eq!(sources::reads_files(&src), [""; 0]);
+}
+
+#[test]
 fn what_is_checked_against_c_is_what_runs() {
     assert_eq!(callers::complaints(&root().join("crates"), callers::AWAITING), [""; 0]);
 }

@@ -138,6 +138,30 @@ pub(crate) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
+/// Words of whoever looks for a name or opens a file: of the standard library, and of `model`.
+const READS: &[&str] =
+    &["fs", "File", "load", "load_changed", "from_arg", "from_arg_with", "read_file", "read_kept"];
+
+/// Modules of `lab` that read files: names and files that a person gave, and recordings that are kept.
+const READERS: [&str; 2] = ["names.rs", "kept.rs"];
+
+/// Returns the lines of `lab` that read files, or look for what a name stands for, elsewhere than in [`READERS`].
+pub(crate) fn reads_files(src: &Path) -> Vec<String> {
+    let is_reader = |file: &PathBuf| READERS.iter().any(|name| file == &src.join(name));
+    let all = files(src).into_iter().filter(|file| !is_reader(file));
+    all.flat_map(|file| reads(&text(&file))).collect()
+}
+
+fn reads(source: &str) -> Vec<String> {
+    let code = without_tests(source).into_iter().map(without_comment);
+    // `.load(` is an atomic's; what is handed on is not read.
+    let guilty = |line: &&str| {
+        let line = line.replace(".load(", "");
+        !line.starts_with("pub use") && READS.iter().any(|word| has_word(&line, word))
+    };
+    code.filter(guilty).map(|line| line.trim().to_string()).collect()
+}
+
 /// Directories that exist on somebody's machine and nowhere else. In two halves, or this file
 /// would name them.
 const ELSEWHERE: &[&str] = &[
@@ -240,6 +264,21 @@ mod tests {
         );
         assert_eq!(forbidden(&format!("{fine}let a: f64;")), ["let a: f64;"]);
         assert_eq!(forbidden("#[cfg(test)]\nuse x;\nlet a: f64;"), ["let a: f64;"]);
+    }
+
+    #[test]
+    fn reading_is_noticed_and_what_only_sounds_like_it_is_not() {
+        for line in [
+            "use std::fs;",
+            "let p = Platform::load(name)?;",
+            "Workload::load_changed(name, &[])",
+            "Policy::from_arg_with(arg, set)?",
+            "risetime_model::read_file(path, MAX)",
+        ] {
+            assert_eq!(reads(line), [line], "{line}");
+        }
+        let fine = "n.load(Ordering::Relaxed); // File::open\nlet offset = loaded(x);";
+        assert_eq!(reads(fine), [""; 0]);
     }
 
     #[test]

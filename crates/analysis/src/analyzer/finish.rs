@@ -1,6 +1,7 @@
 //! The result of a run, once its trace has ended.
 
 use super::*;
+use crate::known::{Known, NO_FREQUENCIES, forget, forget_curves};
 
 impl Run<'_> {
     pub(super) fn finish(mut self) -> (RunResult, Option<Timeline>) {
@@ -17,20 +18,8 @@ impl Run<'_> {
         self.tell_missed();
         let (cpus, energy_mj, machine_notes) =
             self.machine.finish(&self.header.machine.platform, end);
-        let mut notes = self.header.run.lost.clone();
-        if self.header.machine.whence == Whence::Seen {
-            notes.push(SEEN.into());
-        }
-        notes.extend(machine_notes);
-        if self.unknown_cpus > 0 {
-            notes.push(format!(
-                "{} events left out: they name a CPU that {} does not have",
-                self.unknown_cpus, self.header.machine.platform.name
-            ));
-        }
-        notes.extend(self.quotas.iter().filter_map(used_up));
-        notes.extend(self.thermal.too_hot());
-        notes.extend(left_out(&self.header));
+        let known = self.known();
+        let mut notes = self.notes(known, machine_notes);
         for t in &mut self.tasks {
             t.finish(end, &self.levels);
         }
@@ -72,6 +61,7 @@ impl Run<'_> {
         let (heat, cooling) = self.thermal.finish(end);
         let mut result = RunResult {
             policy: self.asked.policy,
+            known,
             backend: self.header.run.backend,
             platform: self.header.machine.platform.name.clone(),
             workload: self.asked.workload,
@@ -100,7 +90,53 @@ impl Run<'_> {
         };
         let (tasks, cpus) = (result.a_second(self.wakes.0), result.a_second(self.wakes.1));
         result.wakes = Wakes { tasks, cpus, timer_interrupts: None };
+        forget(&mut result);
+        if let Some(timeline) = &mut timeline {
+            forget_curves(known, timeline);
+        }
         (result, timeline)
+    }
+}
+
+impl Run<'_> {
+    /// Returns what is known of machine and experiment.
+    pub(super) fn known(&self) -> Known {
+        let machine = self.header.machine.whence == Whence::Described;
+        let experiment = self.header.asked.is_some();
+        let tells = self.header.run.backend.tells_cpus();
+        let domains = &self.header.machine.platform.domains;
+        let fixed = machine && domains.iter().all(|domain| domain.opps.len() == 1);
+        Known {
+            machine,
+            experiment,
+            idle: tells || self.told.idle,
+            frequencies: tells || fixed || self.told.freq,
+        }
+    }
+
+    /// The notes for the reader on what is not known, and on what befell the run; `of_machine`: those on guessed frequencies.
+    fn notes(&self, known: Known, of_machine: Vec<String>) -> Vec<String> {
+        let mut notes = self.header.run.lost.clone();
+        if !known.machine {
+            notes.push(SEEN.into());
+        }
+        if !known.experiment {
+            notes.push(UNASKED.into());
+        }
+        match known.frequencies {
+            true => notes.extend(of_machine),
+            false => notes.push(NO_FREQUENCIES.into()),
+        }
+        if self.unknown_cpus > 0 {
+            notes.push(format!(
+                "{} events left out: they name a CPU that {} does not have",
+                self.unknown_cpus, self.header.machine.platform.name
+            ));
+        }
+        notes.extend(self.quotas.iter().filter_map(used_up));
+        notes.extend(self.thermal.too_hot());
+        notes.extend(left_out(&self.header));
+        notes
     }
 }
 

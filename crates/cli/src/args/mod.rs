@@ -2,11 +2,13 @@
 
 pub(crate) mod deploy;
 mod examples;
+mod report;
 mod values;
 
 use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use examples::*;
+pub(crate) use report::Report;
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
@@ -37,6 +39,11 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
+    /// Show again what a run gave, from the file into which it was saved (`run --save-result`)
+    #[command(
+        after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime report phone.json --format csv"
+    )]
+    Report(Report),
     /// Compare policies over many start states: medians, intervals, what is sure
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(Compare),
@@ -331,9 +338,13 @@ pub(crate) struct Run {
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
     #[arg(long, value_name = "FILE", value_parser = file, conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Save the results with their experiments, a JSON document a line: `risetime report FILE` shows them again
+    /// (docs/documents.md)
+    #[arg(long, value_name = "FILE", value_parser = file, conflicts_with = "without")]
+    pub(crate) save_result: Option<PathBuf>,
     /// Run nothing: print each experiment as a JSON document in which everything stands that its runs depend on, a line each
     /// (docs/documents.md)
-    #[arg(long, conflicts_with_all = ["phases", "repeat", "without", "expect", "plot", "perfetto", "bursts", "full"])]
+    #[arg(long, conflicts_with_all = ["phases", "repeat", "without", "expect", "plot", "perfetto", "bursts", "full", "save_result"])]
     pub(crate) document: bool,
 }
 

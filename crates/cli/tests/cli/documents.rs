@@ -442,7 +442,7 @@ fn figures() -> String {
         (Owner::Run, "Of the run", ""),
     ] {
         page += &format!(
-            "\n## {title}\n\n| figure | unit | better | JSON | CSV | what it is |\n|---|---|---|---|---|---|\n"
+            "\n## {title}\n\n| figure | unit | better | JSON | CSV | needs | what it is |\n|---|---|---|---|---|---|---|\n"
         );
         for figure in FIGURES.iter().filter(|f| f.of() == owner) {
             let unit = match figure.unit.word() {
@@ -464,8 +464,11 @@ fn figures() -> String {
                 name.map(|name| format!("`{name}{x}`")).unwrap_or_default()
             };
             let (json, csv) = (written(figure.json, ""), written(figure.csv, x));
-            page +=
-                &format!("| `{of}{name}{x}` | {unit} | {better} | {json} | {csv} | {about} |\n");
+            let needs: Vec<&str> = figure.needs.iter().map(|need| need.as_str()).collect();
+            let needs = needs.join(", ").replace('_', " ");
+            page += &format!(
+                "| `{of}{name}{x}` | {unit} | {better} | {json} | {csv} | {needs} | {about} |\n"
+            );
         }
     }
     page

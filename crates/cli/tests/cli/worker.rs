@@ -1,6 +1,6 @@
 //! Experiments sent as documents to another process, and their figures back.
 
-use crate::{prints, repository};
+use crate::{prints, repository, risetime_in, scratch};
 use risetime_analysis::metric::Metric;
 use risetime_lab::executor::{Executor, Threads, Workers};
 use risetime_lab::{Grid, Request, measure_from, measure_on};
@@ -85,5 +85,71 @@ fn each_code_of_a_fault_is_in_the_documents_table_with_its_status() {
     for code in risetime_model::Code::ALL {
         let row = format!("| `{}` | {} |", code.as_str(), code.exit());
         assert!(page.contains(&row), "{row}");
+    }
+}
+
+/// Whatever the run itself prints can be had later, from the file alone.
+#[test]
+fn a_report_of_saved_results_is_what_the_run_printed() {
+    let dir = scratch("saved");
+    let of = |more: &[&str]| {
+        let run =
+            ["run", "rampup", "--platform", "m1", "--seconds", "0.5", "--set", "rate_limit_us=900"];
+        let mut args: Vec<String> = run.iter().chain(more).map(|s| s.to_string()).collect();
+        args.extend(["--save-result".into(), "r.json".into()]);
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let said = risetime_in(&dir, &words);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{more:?}");
+        said.out
+    };
+    let report = |more: &[&str]| {
+        let said = risetime_in(&dir, &[&["report", "r.json"], more].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{more:?}");
+        said.out
+    };
+    for runs in [&[][..], &["--task", "rampup"], &["--policy", "linux-6.8"], &["--phases", "2"]] {
+        for format in [&[][..], &["--full"], &["--format", "json"], &["--format", "csv"]] {
+            let direct = of(&[runs, format].concat());
+            assert_eq!(report(format), direct, "{runs:?} {format:?}");
+        }
+    }
+    let both = of(&["--policy", "linux-6.8", "--policy", "linux-6.12"]);
+    assert_eq!(report(&[]), both);
+    let phases =
+        ["--policy", "linux-6.8", "--policy", "linux-6.12", "--phases", "2", "--format", "json"];
+    assert_eq!(of(&phases), report(&["--format", "json"]));
+
+    let said = risetime_in(&dir, &["report", "no.json"]);
+    assert_eq!((said.code, said.err.as_str()), (2, "risetime: no.json: no such file\n"));
+    std::fs::write(dir.join("other.txt"), "cpu0 12 34\n").expect("a file");
+    let said = risetime_in(&dir, &["report", "other.txt"]);
+    assert!(said.code == 2 && said.err.contains("other.txt: holds no results"), "{}", said.err);
+    let saved = std::fs::read_to_string(dir.join("r.json")).expect("saved");
+    std::fs::write(dir.join("r.json"), saved.replacen("\"bursts\":", "\"bursts\":9", 1))
+        .expect("a file");
+    let said = risetime_in(&dir, &["report", "r.json"]);
+    assert!(
+        said.code == 2 && said.err.contains("r.json:1: result: is not the one"),
+        "{}",
+        said.err
+    );
+}
+
+/// The whole result comes back from another process as this one would have it.
+#[test]
+fn other_processes_return_whole_results() {
+    let workers = Workers::start(|| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_risetime"));
+        command.arg("worker");
+        command
+    });
+    let workers = workers.expect("they start");
+    let all = experiments();
+    let run =
+        |e: &dyn Executor| e.runs(all.len(), &|i| all[i].clone(), &mut |_| ()).expect("they run");
+    let (here, there) = (run(&Threads(&Simulator)), run(&workers));
+    for (here, there) in here.iter().zip(&there) {
+        assert_eq!(here.to_json(), there.to_json());
+        assert!(here.result == there.result && here.timeline == there.timeline);
     }
 }

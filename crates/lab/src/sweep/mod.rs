@@ -22,7 +22,7 @@ use risetime_model::platform::HZ;
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
 use risetime_model::workload::Change;
-use risetime_model::{Experiment, InputError, Platform, Subject, Workload};
+use risetime_model::{Experiment, InputError, Subject};
 use risetime_sim::NOISE;
 use risetime_trace::{Backend, RunError};
 
@@ -78,9 +78,7 @@ pub fn varied(
 /// The fault in the files of `request` that is there whatever is varied in them.
 fn to_blame(request: &Request, point: &[(&str, &str)]) -> Option<InputError> {
     let given = |name: &str| point.iter().all(|(n, _)| *n != name);
-    let platform = given("platform").then(|| Platform::load(&request.platform).err()).flatten();
-    platform
-        .or_else(|| given("workload").then(|| Workload::load(&request.workload).err()).flatten())
+    request.fault(given("platform"), given("workload"))
 }
 
 /// An error at a point, which is named.

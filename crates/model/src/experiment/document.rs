@@ -61,11 +61,7 @@ impl Experiment {
     ///
     /// Errors: those of [`Experiment::to_json`].
     pub fn hash(&self) -> Result<String, InputError> {
-        let mut hash = String::with_capacity(64);
-        for byte in Sha256::digest(self.to_json()?) {
-            let _ = write!(hash, "{byte:02x}");
-        }
-        Ok(hash)
+        Ok(sha256(&self.to_json()?))
     }
 
     /// Reads an experiment from its document, which errors call `place`.
@@ -116,6 +112,15 @@ impl Experiment {
             seed: fields.number("seed")?,
         })
     }
+}
+
+/// Returns the SHA-256 of a text, in hexadecimal digits.
+pub fn sha256(text: &str) -> String {
+    let mut hash = String::with_capacity(64);
+    for byte in Sha256::digest(text) {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash
 }
 
 /// The workload without what only messages need: lines of its file, and doubts about them.

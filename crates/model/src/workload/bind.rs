@@ -30,7 +30,7 @@ impl Workload {
             self.check_deadline(task, platform)?;
         }
         if let Some(h) = self.hotplug.iter().find(|h| platform.domain_of(h.cpu).is_none()) {
-            return Err(no_such_cpu(h.error_place(&self.name), h.cpu, platform));
+            return Err(no_such_cpu(h.error_place(self.place()), h.cpu, platform));
         }
         self.bind_kinds(&mut bound, platform)?;
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };

@@ -80,7 +80,7 @@ impl Workload {
             text = changed(&text, &place, change)?;
             name += &format!("+{change}");
         }
-        Workload::parse_named(&text, &place, &name)
+        Ok(Workload::parse_named(&text, &place, &name)?.given_as(name_or_path))
     }
 }
 

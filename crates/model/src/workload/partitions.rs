@@ -54,7 +54,7 @@ impl Workload {
         let all = || self.partitions.iter().flatten();
         if let Some(cpu) = all().find(|cpu| platform.domain_of(**cpu).is_none()) {
             let what = format!("`global.partitions`: there is no {cpu} on {}", platform.name);
-            return Err(InputError::new(&self.name, what));
+            return Err(InputError::new(self.place(), what));
         }
         if self.partitions.is_empty() {
             return Ok(());

@@ -44,7 +44,7 @@ impl Workload {
     /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
     pub fn load(name_or_path: &str) -> Result<Workload, InputError> {
         let (text, place, name) = Workload::located(name_or_path)?;
-        Workload::parse_named(&text, &place, &name)
+        Ok(Workload::parse_named(&text, &place, &name)?.given_as(name_or_path))
     }
 
     /// The text of the workload called `name_or_path`, what errors call it, and its name.
@@ -84,6 +84,12 @@ impl Workload {
         Workload::parse_named(text, place, stem(place))
     }
 
+    /// Returns the workload with the name or file by which a person gave it.
+    pub(super) fn given_as(mut self, name_or_path: &str) -> Workload {
+        self.source.given = printable(name_or_path);
+        self
+    }
+
     /// Parses a workload, which errors call `file` and reports `name`.
     pub(crate) fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
         let file = printable(file);
@@ -116,7 +122,7 @@ impl Workload {
             without_effect: parts.without_effect,
             doubts,
             places: parts.places,
-            source: Source::of(text),
+            source: Source::of(text, &file),
         })
     }
 }

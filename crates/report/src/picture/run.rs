@@ -110,6 +110,9 @@ fn since(r: &RunResult, points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f
 const GAP: (f64, f64) = (f64::NAN, f64::NAN);
 
 fn capacity(r: &RunResult, t: &Timeline) -> Vec<(f64, f64)> {
+    if !r.known.machine {
+        return Vec::new();
+    }
     let of =
         |cpu: CpuId| r.cpus.iter().find(|c| c.cpu == cpu).map_or(f64::NAN, |c| c.capacity as f64);
     let on = running_intervals(t, t0(r)).into_iter();

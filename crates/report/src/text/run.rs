@@ -99,17 +99,18 @@ pub fn migration_line(comm: &str, m: &Migration) -> String {
 }
 
 pub(super) fn title(page: &mut Page<'_>, r: &RunResult) {
-    let rest = format!(
-        " · {} · {} · {} · {} ms",
-        r.platform,
-        r.policy,
-        words::backend(r),
-        words::one(r.end_ms)
-    );
-    if r.workload.chars().count() + rest.chars().count() <= page.width() {
-        page.line(Line::new().ink(Ink::Title, r.workload.as_str()).ink(Ink::Dim, rest));
+    // A trace of no experiment has no policy, and is called by its machine.
+    let (name, parts) = match r.workload.is_empty() {
+        true => (&r.platform, [r.policy.as_str(), ""]),
+        false => (&r.workload, [r.platform.as_str(), r.policy.as_str()]),
+    };
+    let parts = parts.into_iter().filter(|part| r.known.experiment || !part.is_empty());
+    let parts: String = parts.map(|part| format!(" · {part}")).collect();
+    let rest = format!("{parts} · {} · {} ms", words::backend(r), words::one(r.end_ms));
+    if name.chars().count() + rest.chars().count() <= page.width() {
+        page.line(Line::new().ink(Ink::Title, name.as_str()).ink(Ink::Dim, rest));
     } else {
-        page.paragraph(0, Ink::Title, &format!("{}{rest}", r.workload));
+        page.paragraph(0, Ink::Title, &format!("{name}{rest}"));
     }
     if r.phase > Span(0) {
         page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", micros(r.phase))));
@@ -121,7 +122,7 @@ pub(super) fn title(page: &mut Page<'_>, r: &RunResult) {
 pub(crate) fn sentence(t: &TaskResult) -> String {
     match &t.burst {
         None => format!("{} never became runnable.", t.comm),
-        Some(b) if t.endless => climbed(b),
+        Some(b) if t.endless && b.debt_ms.is_finite() => climbed(b),
         Some(b) => took(b),
     }
 }
@@ -151,6 +152,12 @@ fn took(b: &Burst) -> String {
         false => (words::one, "ms"),
     };
     let [took, work, longer] = [b.took_ms, b.took_ms - b.longer_ms, b.longer_ms].map(own);
+    if !b.longer_ms.is_finite() {
+        return match b.ended_by {
+            EndedBy::RunEnd => format!("cut off by the run's end after {took} {unit}."),
+            _ => format!("took {took} {unit}."),
+        };
+    }
     // A burst that has had full speed ended with the run, too, if it did not end before.
     match b.ended_by {
         EndedBy::RunEnd => {
@@ -313,7 +320,7 @@ fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     rows.push(spent("the whole run", &t.whole));
     rows.push(match known {
         true => format!("all CPUs, the whole run{}", mj(r.energy_mj).replacen(',', ":", 1)),
-        false => "unknown energy: the platform does not say what its CPUs take".into(),
+        false => format!("unknown energy: {}", words::no_power(r)),
     });
     for row in rows {
         page.hanging("  ", Ink::Plain, &row);
@@ -485,11 +492,14 @@ pub(super) fn work(page: &mut Page<'_>, r: &RunResult) {
     if gone == 0 {
         return;
     }
-    let done = format!("{} ms of full-speed work done", words::one(r.work_ms));
+    let done = match r.work_ms.is_finite() {
+        true => format!(", {} ms of full-speed work done", words::one(r.work_ms)),
+        false => String::new(),
+    };
     let text = match r.makespan_ms {
-        Some(ms) if all == 1 => format!("Its task has exited after {} ms, {done}.", words::one(ms)),
-        Some(ms) => format!("All {all} tasks have exited after {} ms, {done}.", words::one(ms)),
-        None => format!("{gone} of {all} tasks have exited by the run's end, {done}."),
+        Some(ms) if all == 1 => format!("Its task has exited after {} ms{done}.", words::one(ms)),
+        Some(ms) => format!("All {all} tasks have exited after {} ms{done}.", words::one(ms)),
+        None => format!("{gone} of {all} tasks have exited by the run's end{done}."),
     };
     page.paragraph(0, Ink::Plain, &text);
     page.blank();
@@ -707,7 +717,7 @@ fn freq_plot(
 fn freq_bars(page: &mut Page<'_>, result: &RunResult, t: &TaskResult) {
     let mut cpus: Vec<CpuId> = t.spent.running.iter().map(|r| r.cpu).collect();
     cpus.dedup();
-    for cpu in cpus {
+    for cpu in cpus.into_iter().filter(|_| result.known.frequencies) {
         page.rule(&format!("{} {} Frequency residency (ms)", t.comm, told_as(result, cpu)));
         let at: Vec<_> = t.spent.running.iter().filter(|r| r.cpu == cpu).collect();
         let rows: Vec<_> =

@@ -73,7 +73,7 @@ fn compose(r: &RunResult, view: &View<'_>, style: &Style, rows: usize) -> String
     if !r.jobs.is_empty() {
         jobs::table_of(&mut page, r, rows.min(4));
     }
-    limits(&mut page, task, &whose, rows + 1);
+    limits(&mut page, r, task, &whose, rows + 1);
     if task.endless {
         climb(&mut page, task);
     }
@@ -203,7 +203,10 @@ impl<'a> Whose<'a> {
 
 /// Writes in which states time was lost: of work without end until it had full speed, of all other
 /// in the whole run.
-fn limits(page: &mut Page<'_>, task: &TaskResult, whose: &Whose<'_>, rows: usize) {
+fn limits(page: &mut Page<'_>, r: &RunResult, task: &TaskResult, whose: &Whose<'_>, rows: usize) {
+    if !r.known.speeds() {
+        return;
+    }
     if task.endless {
         states(page, "What limited it", &task.lost, rows.min(6));
         return;
@@ -316,7 +319,7 @@ fn tasks(page: &mut Page<'_>, r: &RunResult, whose: &Whose<'_>, rows: usize) {
 
 fn energy(page: &mut Page<'_>, r: &RunResult, whose: &Whose<'_>) {
     let text = match (r.energy_mj, whose.tasks.iter().map(|t| t.whole.energy_mj).sum()) {
-        (None, None) => "Energy: unknown, the platform does not say what its CPUs take.".into(),
+        (None, None) => format!("Energy: unknown, {}.", words::no_power(r)),
         (all, own) => format!(
             "Energy: {} mJ of all CPUs, {} of them while {} ran.",
             words::energy(all),

@@ -235,6 +235,7 @@ impl Machine {
         let moved = Moves { from: 459, to: 1024, why: "misfit", n };
         let moved: Vec<Moves> = (n > 0).then_some(moved).into_iter().collect();
         RunResult {
+            known: Default::default(),
             cautions: Vec::new(),
             policy: self.kind.policy.into(),
             backend: BackendKind::Sim,

@@ -40,7 +40,8 @@ use risetime_trace::{Event, Why};
 ///
 /// Errors: it has tasks of other classes, or groups.
 pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
-    let place = workload.hotplug.first().map(|h| h.error_place(&workload.name)).unwrap_or_default();
+    let place =
+        workload.hotplug.first().map(|h| h.error_place(workload.place())).unwrap_or_default();
     let err = |what: &str| Err(InputError::new(place.clone(), what));
     let other = |attr: &Attr| {
         let policy = attr.policy;
