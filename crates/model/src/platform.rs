@@ -16,6 +16,7 @@
 //! temperature or with the number of busy cores.
 
 mod check;
+pub mod keys;
 mod partsim;
 mod read;
 pub mod thermal;
