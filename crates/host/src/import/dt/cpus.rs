@@ -346,7 +346,12 @@ impl Reader<'_> {
         if latency {
             self.draft.source("latency", format!("{file}: clock-latency-ns"));
         }
-        Ok(boosts_last(points.into_values().collect()))
+        let points = boosts_last(points.into_values().collect());
+        let text = "capacity: counts up to the highest frequency that is no boost (turbo-mode); where the driver switches boost on, as apple-soc-cpufreq does, a kernel counts the boost, too";
+        if points.iter().any(|p| p.turbo) && !self.draft.estimates.iter().any(|e| e == text) {
+            self.draft.estimates.push(text.to_owned());
+        }
+        Ok(points)
     }
 
     /// `operating-points`: pairs of kHz and µV.
