@@ -7,6 +7,7 @@
 
 use super::Input;
 use super::draft::{Draft, Group, Point};
+use crate::Root;
 use crate::probe::energy_model;
 use risetime_model::InputError;
 
@@ -15,7 +16,11 @@ pub(super) const DIR: &str = "/sys/kernel/debug/energy_model";
 
 /// Whether the input has performance domains.
 pub(super) fn tells(input: &Input) -> bool {
-    input.root.as_ref().is_some_and(|root| !root.list(DIR).is_empty())
+    let domain = |root: &Root, name: &String| {
+        let dir = format!("{DIR}/{name}");
+        root.list(&dir).iter().any(|n| n == "cpus" || n.starts_with("ps") || n.starts_with("cs"))
+    };
+    input.root.as_ref().is_some_and(|root| root.list(DIR).iter().any(|name| domain(root, name)))
 }
 
 /// Reads the performance domains.

@@ -522,6 +522,9 @@ fn an_input_that_is_missing_is_said_so_and_a_kind_that_is_unknown_too() {
         (none.to_string().as_str(), none.code),
         ("no/such.dtb: no such file", Code::NotFound)
     );
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/src").to_owned();
+    let e = import(&[other], &Wishes::default()).unwrap_err().to_string();
+    assert!(e.contains("/src: is of no kind that can be imported"), "{e}");
     let kind = Wishes { kind: Some("dtbs".into()), ..Wishes::default() };
     let e = import(&[std::env::temp_dir().to_string_lossy().into_owned()], &kind).unwrap_err();
     assert!(e.to_string().contains("did you mean `dtb`?"), "{e}");
