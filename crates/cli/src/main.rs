@@ -13,6 +13,7 @@ mod explain;
 #[cfg(feature = "highs")]
 mod highs;
 mod history;
+mod import;
 mod interference;
 mod library;
 mod output;
@@ -94,6 +95,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Show(args) => library::show(args),
         Command::Check(args) => library::check(args),
         Command::Capture(args) => this_machine::capture(args),
+        Command::Import(args) => import::import(args),
         Command::Doctor(args) => this_machine::doctor(args.format),
         Command::Verify(args) => verify::verify(args),
         Command::History(args) => history::history(args),

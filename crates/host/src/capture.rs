@@ -44,11 +44,30 @@ pub fn capture(root: &Root) -> Captured {
     Captured::of(&Machine::probe(root))
 }
 
+/// Facts about a machine, before anything is said of what is missing from a whole platform.
+pub(crate) struct Gathered {
+    /// The platform with gaps: HZ 0 where it is not known, no OPPs where there is no frequency.
+    pub(crate) platform: Platform,
+    /// Kind of figure to the sources of its parts.
+    pub(crate) sources: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Facts that could not be found out, one line each.
+    pub(crate) missing: Vec<String>,
+    /// Facts that were derived, one line each.
+    pub(crate) estimates: Vec<String>,
+}
+
+/// Gathers what `machine` says of itself.
+pub(crate) fn gather(machine: &Machine) -> Gathered {
+    let mut draft = Draft::new(machine);
+    let platform = draft.platform();
+    let Draft { sources, missing, estimates, .. } = draft;
+    Gathered { platform, sources, missing, estimates }
+}
+
 impl Captured {
     /// Describes a machine that has been probed already.
     pub fn of(machine: &Machine) -> Captured {
-        let mut draft =
-            Draft { machine, missing: Vec::new(), estimates: Vec::new(), sources: BTreeMap::new() };
+        let mut draft = Draft::new(machine);
         let platform = draft.platform();
         draft.finish(platform)
     }
@@ -63,6 +82,13 @@ struct Draft<'a> {
     estimates: Vec<String>,
     /// Kind of figure to the sources of its parts.
     sources: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(machine: &'a Machine) -> Draft<'a> {
+        let sources = BTreeMap::new();
+        Draft { machine, missing: Vec::new(), estimates: Vec::new(), sources }
+    }
 }
 
 impl Draft<'_> {
@@ -484,7 +510,7 @@ struct Group {
 
 /// Turns the placeholders of unknown values into comments, so that the file cannot be taken
 /// for a whole one.
-fn with_gaps(toml: &str) -> String {
+pub(crate) fn with_gaps(toml: &str) -> String {
     let toml = toml.replace("\nhz = 0\n", "\n# hz = ?\n");
     toml.replace("\nopp = [\n]\n", "\n# opp = [ { freq_khz = ?, latency_ns = ? } ]\n")
 }
@@ -498,14 +524,14 @@ fn or_unknown(name: &str) -> &str {
 }
 
 /// Letters, digits and a few signs; everything else becomes `-`.
-fn clean(name: &str) -> String {
+pub(crate) fn clean(name: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = name.chars().take(40).map(|c| if good(c) { c } else { '-' }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// A product's name as a platform's: `Raspberry Pi 4 Model B` is `raspberry-pi-4-model-b`.
-fn file_name(product: &str) -> String {
+pub(crate) fn file_name(product: &str) -> String {
     let name = clean(&product.to_lowercase().replace("(r)", "").replace("(tm)", ""));
     let parts: Vec<&str> = name.split('-').filter(|p| !p.is_empty()).collect();
     if product.is_empty() || parts.is_empty() { "this-machine".to_owned() } else { parts.join("-") }

@@ -1,11 +1,12 @@
 //! This machine: what it is ([`Machine::probe`]), as a platform file ([`capture()`]), and what
-//! about it costs response time ([`doctor()`]).
+//! about it costs response time ([`doctor()`]). Other machines as platform files: [`import`].
 //!
 //! Read-only. Nothing here changes a setting, and no file is read whose reading has side
 //! effects. All of it works on any tree that holds `proc` and `sys` ([`Root`]).
 
 mod capture;
 mod doctor;
+pub mod import;
 mod probe;
 pub mod proc_sched;
 mod root;

@@ -6,6 +6,7 @@
 //! probed by the same code as the running machine.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +19,18 @@ const LIMIT_ENTRIES: usize = 100_000;
 /// The tree that holds `proc` and `sys`.
 #[derive(Debug)]
 pub struct Root {
-    dir: PathBuf,
+    place: Place,
     denied: Vec<String>,
     problems: RefCell<Vec<Problem>>,
+}
+
+/// Place of the files of a tree.
+#[derive(Debug)]
+enum Place {
+    /// A directory, and what it is on the machine (empty: the whole tree).
+    Dir(PathBuf, &'static str),
+    /// Contents in memory, by absolute names on the machine.
+    Files(BTreeMap<String, Vec<u8>>),
 }
 
 /// A file that is there but did not give its value.
@@ -46,7 +56,22 @@ pub struct Fact<T = String> {
 impl Root {
     /// The tree under `dir`; `/` is the running machine.
     pub fn new(dir: impl Into<PathBuf>) -> Root {
-        Root { dir: dir.into(), denied: Vec::new(), problems: RefCell::default() }
+        Root::at(Place::Dir(dir.into(), ""))
+    }
+
+    /// The tree of which `dir` is the directory `part` (`/sys`); of the rest there is nothing.
+    pub fn of_part(dir: impl Into<PathBuf>, part: &'static str) -> Root {
+        Root::at(Place::Dir(dir.into(), part))
+    }
+
+    /// The tree of these files, by their absolute names on the machine: one that somebody packed
+    /// or printed.
+    pub fn of_files(files: BTreeMap<String, Vec<u8>>) -> Root {
+        Root::at(Place::Files(files))
+    }
+
+    fn at(place: Place) -> Root {
+        Root { place, denied: Vec::new(), problems: RefCell::default() }
     }
 
     /// Returns this tree as it is for somebody who may not read anything under `prefix` (an
@@ -58,7 +83,7 @@ impl Root {
 
     /// Whether this is the running machine, which can be asked by system calls as well.
     pub fn is_live(&self) -> bool {
-        self.dir == Path::new("/")
+        matches!(&self.place, Place::Dir(dir, "") if dir == Path::new("/"))
     }
 
     /// Lists what could not be read up to now; files that do not exist are not among it.
@@ -126,17 +151,19 @@ impl Root {
             self.note_denied(dir);
             return Vec::new();
         }
-        let entries = match std::fs::read_dir(self.path(dir)) {
-            Ok(entries) => entries,
-            Err(e) => {
-                self.fault(dir, &e);
-                return Vec::new();
-            }
+        let mut names = match &self.place {
+            Place::Files(files) => entries(files, dir),
+            Place::Dir(root, part) => match read_dir(root, part, dir) {
+                Ok(entries) => entries
+                    .take(LIMIT_ENTRIES)
+                    .filter_map(|e| e.ok()?.file_name().into_string().ok())
+                    .collect(),
+                Err(e) => {
+                    self.fault(dir, &e);
+                    return Vec::new();
+                }
+            },
         };
-        let mut names: Vec<String> = entries
-            .take(LIMIT_ENTRIES)
-            .filter_map(|e| e.ok()?.file_name().into_string().ok())
-            .collect();
         names.sort_by_key(|n| {
             (n.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(), number_at_end(n))
         });
@@ -145,7 +172,10 @@ impl Root {
 
     /// Whether `file` exists, whatever may be done with it.
     pub fn exists(&self, file: &str) -> bool {
-        self.path(file).exists()
+        match &self.place {
+            Place::Dir(root, part) => under(root, part, file).is_some_and(|path| path.exists()),
+            Place::Files(files) => files.contains_key(file) || !entries(files, file).is_empty(),
+        }
     }
 
     /// Remembers that `text` is not `wanted`.
@@ -158,7 +188,15 @@ impl Root {
         if self.is_denied(file) {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
-        let path = self.path(file);
+        let path = match &self.place {
+            Place::Dir(root, part) => {
+                under(root, part, file).ok_or(std::io::ErrorKind::NotFound)?
+            }
+            Place::Files(files) => {
+                let bytes = files.get(file).cloned();
+                return bytes.ok_or_else(|| std::io::ErrorKind::NotFound.into());
+            }
+        };
         // Only plain files: opening a pipe that somebody left in a saved tree would block.
         if !std::fs::metadata(&path)?.is_file() {
             return Err(std::io::Error::other("not a plain file"));
@@ -166,10 +204,6 @@ impl Root {
         let mut bytes = Vec::new();
         std::fs::File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
-    }
-
-    fn path(&self, file: &str) -> PathBuf {
-        self.dir.join(file.trim_start_matches('/'))
     }
 
     fn is_denied(&self, file: &str) -> bool {
@@ -240,6 +274,28 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
         .map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
         .collect();
     parts.join(",")
+}
+
+/// The path of `file` where `root` is `part` of the machine; `None`: outside of it.
+fn under(root: &Path, part: &str, file: &str) -> Option<PathBuf> {
+    let rest = file.strip_prefix(part)?;
+    (part.is_empty() || rest.is_empty() || rest.starts_with('/'))
+        .then(|| root.join(rest.trim_start_matches('/')))
+}
+
+fn read_dir(root: &Path, part: &str, dir: &str) -> std::io::Result<std::fs::ReadDir> {
+    std::fs::read_dir(under(root, part, dir).ok_or(std::io::ErrorKind::NotFound)?)
+}
+
+/// The names in directory `dir` of `files`.
+fn entries(files: &BTreeMap<String, Vec<u8>>, dir: &str) -> Vec<String> {
+    let begin = format!("{}/", dir.trim_end_matches('/'));
+    let within = files.range(begin.clone()..).map_while(|(name, _)| name.strip_prefix(&begin));
+    let mut names: Vec<String> =
+        within.filter_map(|rest| rest.split('/').next()).map(str::to_owned).collect();
+    names.dedup();
+    names.truncate(LIMIT_ENTRIES);
+    names
 }
 
 fn number_at_end(name: &str) -> u64 {

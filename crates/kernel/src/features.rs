@@ -335,6 +335,18 @@ features! {
              limits.";
         CPUFREQ_RELATION_E: since(5, 16), Read,
             "cpufreq skips OPPs that the energy model flags as inefficient.";
+        AMD_PSTATE_GUIDED: since(6, 4), Memory,
+            "amd-pstate has the mode guided, in which the hardware chooses above what is asked for.";
+        AMD_PSTATE_LIMITS: since(6, 8), Memory,
+            "amd-pstate's requests keep to the policy's limits; before, to what the CPU can.";
+        AMD_PSTATE_NO_BOOST: since(6, 11), Memory,
+            "amd-pstate asks for no more than the nominal level where boost is not supported.";
+        AMD_PSTATE_NOMINAL: since(6, 15), Memory,
+            "amd-pstate's levels follow from the nominal frequency, rounded up, and the floor is the \
+             policy's limit; before, from the highest, to nearest, and the lowest nonlinear level.";
+        AMD_PSTATE_NO_BOOST_FIRST: since(7, 1), Read,
+            "amd-pstate's desired level is within the nominal one where boost is not supported; \
+             before, at least in 6.12, it could be above the most that was asked for.";
     }
     "Energy and capacity" {
         EAS: since(5, 0), Read,

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod adpf;
+pub mod amd_pstate;
 pub mod approximate;
 pub mod bandwidth;
 pub mod cfs;

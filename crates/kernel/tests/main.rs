@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, unreachable_pub)]
 
 mod adpf;
+mod amd_pstate;
 #[path = "../../../tests/draws.rs"]
 mod draws;
 mod eevdf;

@@ -125,6 +125,10 @@ fn shipped(platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]) ->
 /// The platform with thermal zones.
 const UNCOOLED: &str = "hikey620-uncooled";
 
+/// Platforms that came after the pairs of workloads and platforms were made, which go by position.
+const LATER: [&str; 8] =
+    [UNCOOLED, "lunar-lake", "mt8195", "rk3588", "ryzen-8840u", "sc8280xp", "sm8550", "steam-deck"];
+
 const GENERATIONS: [&str; 7] =
     ["linux-6.1", "linux-6.6", "linux-6.8", "linux-6.11", "linux-6.12", "linux-7.2", "linux-7.3"];
 
@@ -135,8 +139,8 @@ fn entry(name: String, backend: impl Backend + Send + 'static, e: Experiment) ->
 fn built_in() -> Vec<Entry> {
     let names = |of: &[library::Entry]| of.iter().map(|e| e.name).collect::<Vec<_>>();
     let (mut platforms, workloads) = (names(&library::platforms()), names(&library::workloads()));
-    // It came later: which workload meets which platform stays as it was.
-    platforms.retain(|p| *p != UNCOOLED);
+    // Which workload meets which platform stays as it was.
+    platforms.retain(|p| !LATER.contains(p));
     let mut all = Vec::new();
     let mut add = |platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]| {
         let set_name: String = set.iter().map(|(k, v)| format!("+{k}={v}")).collect();

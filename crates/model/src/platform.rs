@@ -15,7 +15,9 @@
 //! Left out: shared rails and cluster power, sizes of caches, OPPs that come and go with
 //! temperature or with the number of busy cores.
 
+mod bounds;
 mod check;
+pub mod keys;
 mod partsim;
 mod read;
 mod text;

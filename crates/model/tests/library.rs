@@ -16,10 +16,12 @@ fn every_built_in_platform_parses_without_an_unknown_warning() {
             "pixel6" => w.contains("400000 kHz inefficient"),
             "hikey620" | "hikey620-uncooled" => w.contains("208000 kHz inefficient"),
             "odroid-xu4" => w.contains("kHz inefficient"),
-            "exynos5800" | "server64" => w.contains("no power"),
-            "intel-hybrid" | "power-2061" | "server256" => {
+            "exynos5800" | "server64" | "lunar-lake" | "mt8195" => w.contains("no power"),
+            "intel-hybrid" | "power-2061" | "server256" | "ryzen-8840u" | "steam-deck" => {
                 w.contains("no power") || w.contains("several threads")
             }
+            // The driver tells no latency.
+            "sc8280xp" | "sm8550" => w.contains("no power") || w.contains("latency_ns is 0"),
             _ => false,
         };
         let unknown: Vec<String> = p.warnings().into_iter().filter(|w| !known(w)).collect();

@@ -78,3 +78,17 @@ Examples:
       the largest step from one release to the next; --step 6.12: that one
   risetime history rampup --platform m1 --simulated
       without a kernel: every generation that is simulated";
+
+pub(super) const IMPORT_EXAMPLES: &str = "\
+Examples:
+  risetime import arch/arm64/boot/dts/rockchip/rk3588-rock-5b.dts --hz 250 -o rock5b.toml
+      a board's device tree as the kernel has it, with what it includes
+  risetime import board.dtb em.txt config-6.12 -o board.toml
+      flattened, the power from an energy model that `grep -r . /sys/kernel/debug/energy_model` printed,
+      HZ from the kernel's configuration
+  ssh phone 'cd / && tar cf - sys/devices/system/cpu sys/kernel/debug/energy_model' > phone.tar
+  risetime import phone.tar --hz 250 -o phone.toml
+  risetime import plat_info.yml -o juno.toml
+
+What no input says is a comment of the file (`# missing: …`), and never invented. What a run cannot do without is
+marked `= ?` there, and the command fails with what to add.";

@@ -2,12 +2,14 @@
 
 pub(crate) mod deploy;
 mod examples;
+mod import;
 mod report;
 mod values;
 
 use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use examples::*;
+pub(crate) use import::Import;
 pub(crate) use report::Report;
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
@@ -75,6 +77,9 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)"
     )]
     Capture(Capture),
+    /// Make a platform file of what another machine, or its device tree, says of itself
+    #[command(after_long_help = IMPORT_EXAMPLES)]
+    Import(Import),
     /// Look at this machine: what decides how fast it becomes fast? Changes nothing
     Doctor(Doctor),
     /// Hold the simulator against a real kernel: the same experiment on both, six checks

@@ -2,7 +2,7 @@
 
 use super::deploy::CpuList;
 use super::{Picture, StartUtils};
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::parse_micros;
@@ -25,6 +25,12 @@ pub(super) fn permille(text: &str) -> Result<u64, String> {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok((percent * 10.0).round() as u64),
         _ => Err("wanted % from 0 to 1000, such as 2.5".into()),
     }
+}
+
+/// The name of an importer.
+pub(super) fn importer() -> PossibleValuesParser {
+    let all = risetime_host::import::REGISTRY.iter();
+    PossibleValuesParser::new(all.map(|i| PossibleValue::new(i.name).help(i.doc)))
 }
 
 /// A file to write; `-` is what others call standard output, which has what is printed.

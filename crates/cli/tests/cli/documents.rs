@@ -27,11 +27,12 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 26] = [
     "README.md",
     "docs/first-run.md",
     "docs/reading.md",
     "docs/commands.md",
+    "docs/import.md",
     "docs/accuracy.md",
     "docs/jobs.md",
     "docs/advise.md",
@@ -59,7 +60,8 @@ const PAGES: [&str; 25] = [
 /// comment and the file's name, `// chain.json: …`.
 pub(crate) fn with_own_files(name: &str) -> PathBuf {
     let dir = scratch(name);
-    let kinds = |page| ["json", "toml", "yaml", "python"].map(|kind| blocks(page, kind)).concat();
+    let kinds =
+        |page| ["json", "toml", "yaml", "python", "dts"].map(|kind| blocks(page, kind)).concat();
     for block in PAGES.into_iter().flat_map(kinds) {
         let first = block.lines().next().unwrap_or_default();
         let file = first.trim_start_matches(['/', '#', ' ']).split(':').next().unwrap_or_default();

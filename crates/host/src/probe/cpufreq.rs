@@ -172,15 +172,16 @@ fn frequencies(root: &Root, file: &str) -> Vec<u64> {
 ///
 /// Unit of `power`: bit 0 of `flags` is set if it is a physical one, bit 2 if the figures are
 /// artificial (include/linux/energy_model.h). Physical power was in mW before 5.20/6.0, in µW
-/// since.
-pub(super) fn energy_model(root: &Root, kernel: Option<KernelRev>) -> Vec<PerfDomain> {
+/// since; of a dump without its kernel's release `cost` tells ([`unit_by_cost`]).
+pub(crate) fn energy_model(root: &Root, kernel: Option<KernelRev>) -> Vec<PerfDomain> {
     let parent = "/sys/kernel/debug/energy_model";
     let mut domains = Vec::new();
     for name in root.list(parent) {
         let dir = format!("{parent}/{name}");
-        let Some(cpus) = root.cpu_list(&format!("{dir}/cpus")) else {
-            continue;
-        };
+        // A dump of states alone: the name is that of the domain's first CPU.
+        let first = || Some(vec![name.strip_prefix("cpu")?.parse().ok()?]);
+        let listed = root.cpu_list(&format!("{dir}/cpus")).map(|f| f.value);
+        let Some(cpus) = listed.or_else(first) else { continue };
         // Oldest layout: no flags file, power in mW.
         let flags = root.read(&format!("{dir}/flags")).and_then(|f| {
             let flags = u64::from_str_radix(f.value.trim_start_matches("0x"), 16).ok();
@@ -193,21 +194,45 @@ pub(super) fn energy_model(root: &Root, kernel: Option<KernelRev>) -> Vec<PerfDo
             (Some(f), _) if f & 1 == 0 || f & 4 != 0 => None,
             (Some(_), Some(k)) if k.has(features::EM_MICROWATTS) => Some(1),
             (_, Some(k)) if !k.has(features::EM_MICROWATTS) => Some(1000),
+            (None, None) => Some(1000),
+            (Some(_), None) => unit_by_cost(root, &dir),
             _ => None,
         };
         let mut states: Vec<EmState> =
             root.list(&dir).iter().filter_map(|n| em_state(root, &dir, n)).collect();
         states.sort_by_key(|s| s.freq_khz);
         if !states.is_empty() {
-            domains.push(PerfDomain {
-                dir,
-                cpus: cpus.value,
-                microwatts_per_unit: per_unit,
-                states,
-            });
+            domains.push(PerfDomain { dir, cpus, microwatts_per_unit: per_unit, states });
         }
     }
     domains
+}
+
+/// The factor from `power` to µW by what the kernel computed from it: `None`: not to be told.
+///
+/// ```text
+/// a file `performance`          6.9 and later: 1
+/// cost · f / (power · f_max)    1000 before 6.0 (em_scale_power), 1 since: 1000, 1
+/// ```
+///
+/// Source: `kernel/power/energy_model.c:em_create_perf_table`, 5.16 to 6.9.
+fn unit_by_cost(root: &Root, dir: &str) -> Option<u64> {
+    let names: Vec<String> = root.list(dir).into_iter().filter(|n| n.starts_with("ps")).collect();
+    let number = |name: &String, f: &str| {
+        let file = format!("{dir}/{name}/{f}");
+        root.exists(&file).then(|| root.number(&file)).flatten().map(|f| u128::from(f.value))
+    };
+    let last = names.iter().max_by_key(|n| number(n, "frequency"))?;
+    if number(last, "performance").is_some() {
+        return Some(1);
+    }
+    // At the highest frequency it is the power itself.
+    let (power, cost) = (number(last, "power")?, number(last, "cost")?);
+    match cost {
+        _ if cost == power => Some(1),
+        _ if cost == 1000 * power => Some(1000),
+        _ => None,
+    }
 }
 
 /// Reads a directory `ps:FREQ` or, in older kernels, `cs:FREQ` and `psFREQ`.

@@ -15,6 +15,7 @@ mod cpufreq;
 mod kernel;
 
 pub(crate) use cpufreq::ETERNAL;
+pub(crate) use cpufreq::energy_model;
 pub use cpufreq::{CpufreqPolicy, EmState, PerfDomain};
 
 use crate::root::{Fact, Problem, Root, parse_cpu_list};

@@ -1,7 +1,8 @@
 //! Reader of TOML into [`Platform`], and all that can be wrong on the way.
 
-use super::text::{MAX_CPUS, checked_name, cpu_list};
-use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, thermal, topology, work};
+use super::bounds::{MAX_C, MAX_CPUS, MAX_IDLE_US, MAX_KHZ, MAX_LATENCY_NS, MAX_UV, MAX_UW};
+use super::text::{checked_name, cpu_list};
+use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, keys, thermal, topology, work};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, printable, read_file, unknown_name};
 use crate::library;
@@ -12,18 +13,6 @@ use std::path::Path;
 
 /// Size limit of a platform file.
 const MAX_BYTES: usize = 1 << 20;
-/// 100 GHz: anything above is a unit mistaken.
-const MAX_KHZ: u64 = 100_000_000;
-/// 1 kW per CPU: anything above is a unit mistaken.
-const MAX_UW: u64 = 1_000_000_000;
-/// Voltage up to 5 V.
-const MAX_UV: u64 = 5_000_000;
-/// Largest C, in µW/MHz/V²; the biggest cores have about 1500.
-const MAX_C: u64 = 1_000_000;
-/// Latencies in files are 32-bit numbers of ns, as cpufreq has them.
-const MAX_LATENCY_NS: u64 = u32::MAX as u64;
-/// Idle latencies and residencies up to 1000 s.
-const MAX_IDLE_US: u64 = 1_000_000_000;
 /// Frequencies of a range.
 const MAX_STEPS: u64 = 256;
 /// `CPUIDLE_STATE_MAX`.
@@ -56,7 +45,7 @@ impl Platform {
         check_size(text.len(), MAX_BYTES, &place)?;
         let doc = Doc::parse(text, &place)?;
         let root = doc.root();
-        root.only(&["schema", "name", "about", "hz", "domain", "topology", "thermal", "sources"])?;
+        root.only(&keys::names(""))?;
         root.int("schema", 1, 1)?;
         let name = root.str("name")?;
         let about = root.opt_str("about")?.unwrap_or("").to_string();
@@ -129,20 +118,7 @@ fn domain(
     index: usize,
     owner: &mut BTreeMap<u32, usize>,
 ) -> Result<Vec<Domain>, InputError> {
-    t.only(&[
-        "cpus",
-        "cpus_per_policy",
-        "cluster",
-        "capacity",
-        "fast_switch",
-        "transition_delay_us",
-        "energy_model",
-        "dynamic_power_coefficient",
-        "opp",
-        "opp_range",
-        "idle",
-        "work",
-    ])?;
+    t.only(&keys::names("domain"))?;
     let cpus = cpu_list(t.str("cpus")?).map_err(|what| t.error_of("cpus", what))?;
     for &cpu in &cpus {
         if let Some(other) = owner.insert(cpu, index) {
@@ -207,7 +183,7 @@ fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError>
     let mut first_has_power = None;
     let mut uses_voltage = false;
     for o in tables {
-        o.only(&["freq_khz", "power_uw", "uv", "latency_ns", "turbo", "capacity"])?;
+        o.only(&keys::names("domain.opp"))?;
         let freq = KHz(o.int("freq_khz", 1, MAX_KHZ)?);
         let power = power(&o, freq, coefficient)?;
         uses_voltage |= o.opt_int("uv", 1, MAX_UV)?.is_some();
@@ -244,7 +220,7 @@ fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError>
 
 /// A continuous range: every frequency that its driver can ask for, `step_khz` apart.
 fn opp_range(t: &Table<'_>) -> Result<Vec<Opp>, InputError> {
-    t.only(&["min_khz", "max_khz", "step_khz", "latency_ns"])?;
+    t.only(&keys::names("domain.opp_range"))?;
     let min = t.int("min_khz", 1, MAX_KHZ)?;
     let max = t.int("max_khz", min, MAX_KHZ)?;
     let step = t.int("step_khz", 1, MAX_KHZ)?;
@@ -318,7 +294,7 @@ fn idle_states(t: &Table<'_>) -> Result<Vec<IdleState>, InputError> {
     }
     let mut states: Vec<IdleState> = Vec::new();
     for i in tables {
-        i.only(&["name", "exit_latency_us", "min_residency_us", "power_uw"])?;
+        i.only(&keys::names("domain.idle"))?;
         let name = i.str("name")?;
         let name = checked_name(&i, "name", name)?;
         let exit_latency = Span::from_us(i.int("exit_latency_us", 0, MAX_IDLE_US)?);

@@ -1,13 +1,11 @@
 //! Names and lists of CPUs, as files of platforms and others have them.
 
+use super::bounds::MAX_CPUS;
 use crate::InputError;
 use crate::input::one_line;
 use crate::toml_in::Table;
 use risetime_kernel::units::CpuId;
 use std::fmt::Write;
-
-/// The most CPUs that a machine may have.
-pub(super) const MAX_CPUS: u64 = 1024;
 
 /// A name that fits a line, a file name and a `--policy NAME+key=value`.
 pub(crate) fn checked_name(

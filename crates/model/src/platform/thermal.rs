@@ -18,8 +18,9 @@
 //! Keys are those of a device tree's `thermal-zones` where there is one (Documentation/devicetree/bindings/thermal), with
 //! units. Left out: sensors that interrupt (a polling delay of 0), limits and weights of cooling maps, fans.
 
+use super::bounds::{MAX_DELAY_MS, MAX_K, MAX_MILLICELSIUS, MAX_MJ_PER_K, MAX_MK_PER_W, MAX_MW};
 use super::text::{checked_name, cpu_list};
-use super::{Domain, Platform, cpu_ranges};
+use super::{Domain, Platform, cpu_ranges, keys};
 use crate::InputError;
 use crate::toml_in::{Table, quote};
 use risetime_kernel::thermal::rc::TAU_MIN;
@@ -29,17 +30,6 @@ use std::fmt::Write;
 
 /// Most zones, trip points of one, couplings of one.
 const MOST: usize = 64;
-/// Temperatures up to 300 °C, and down to that below 0 for what a chip meets outside.
-const MAX_MILLICELSIUS: u64 = 300_000;
-/// A resistance up to 10 000 K/W.
-const MAX_MK_PER_W: u64 = 10_000_000;
-/// A capacitance up to 1 MJ/K.
-const MAX_MJ_PER_K: u64 = 1_000_000_000;
-/// A polling delay up to 10 minutes.
-const MAX_DELAY_MS: u64 = 600_000;
-/// A sustainable power up to 1 MW; constants of the controller.
-const MAX_MW: u64 = 1_000_000;
-const MAX_K: u64 = 1_000_000_000;
 
 /// A thermal zone, which is one node of the thermal network with one sensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,24 +167,7 @@ fn zone(
     names: &[String],
     platform: &Platform,
 ) -> Result<Zone, InputError> {
-    t.only(&[
-        "name",
-        "heated_by",
-        "ambient_millicelsius",
-        "resistance_mk_per_w",
-        "capacitance_mj_per_k",
-        "coupled",
-        "polling_delay_passive_ms",
-        "polling_delay_ms",
-        "trip",
-        "governor",
-        "sustainable_power_mw",
-        "k_po",
-        "k_pu",
-        "k_i",
-        "integral_cutoff_millicelsius",
-        "cools",
-    ])?;
+    t.only(&keys::names("thermal"))?;
     let ms = |key| Ok::<_, InputError>(Span::from_ms(t.int(key, 1, MAX_DELAY_MS)?));
     let heated_by = cpus(t, "heated_by", platform)?;
     let unknown = |d: &&Domain| {
@@ -263,7 +236,7 @@ fn cpus(t: &Table<'_>, key: &'static str, p: &Platform) -> Result<Vec<CpuId>, In
 fn coupled(t: &Table<'_>, index: usize, names: &[String]) -> Result<Vec<(usize, u64)>, InputError> {
     let mut all: Vec<(usize, u64)> = Vec::new();
     for c in t.opt_tables("coupled", "coupling")?.unwrap_or_default() {
-        c.only(&["zone", "resistance_mk_per_w"])?;
+        c.only(&keys::names("thermal.coupled"))?;
         let other = c.str("zone")?;
         let at = names.iter().position(|n| n == other).filter(|at| *at != index);
         let Some(at) = at.filter(|at| all.iter().all(|(j, _)| j != at)) else {
@@ -283,7 +256,7 @@ fn trips(t: &Table<'_>) -> Result<Vec<Trip>, InputError> {
         return Err(t.error_of("trip", what));
     }
     for trip in tables {
-        trip.only(&["type", "temp_millicelsius", "hysteresis_millicelsius"])?;
+        trip.only(&keys::names("thermal.trip"))?;
         let critical = match trip.str("type")? {
             "passive" => false,
             "critical" => true,

@@ -15,7 +15,7 @@
 //! kernel's PKG is the node), books and drawers, memory sizes, nodes without CPUs.
 
 use super::text::{cpu_list, cpu_ranges};
-use super::{Domain, Platform};
+use super::{Domain, Platform, keys};
 use crate::InputError;
 use crate::settings::{Int, Key};
 use crate::toml_in::{Table, TextsOrTable};
@@ -85,7 +85,7 @@ pub(super) struct Read {
 
 /// The table of a platform with `cpus` CPUs.
 pub(super) fn read(t: &Table<'_>, cpus: usize) -> Result<Read, InputError> {
-    t.only(&["core", "l2", "llc", "node", "distance"])?;
+    t.only(&keys::names("topology"))?;
     let mut cores = groups(t, "core", cpus, &[])?;
     cores.retain(|c| c.len() > 1);
     if let Some(core) = cores.iter().find(|c| c.len() > MAX_THREADS) {
@@ -159,7 +159,7 @@ fn groups(
 /// `{ cpus, each, stride }`: the CPUs in groups of `each`, whose numbers lie `stride` apart;
 /// without `stride` they stand side by side in the list.
 fn repeated(rule: &Table<'_>) -> Result<Vec<Vec<u32>>, InputError> {
-    rule.only(&["cpus", "each", "stride"])?;
+    rule.only(&keys::names(keys::RULE))?;
     let list = cpu_list(rule.str("cpus")?).map_err(|what| rule.error_of("cpus", what))?;
     let each = rule.int("each", 1, 1024)? as usize;
     let stride = rule.opt_int("stride", 1, 1023)?.map(|n| n as u32);

@@ -9,7 +9,8 @@
 //!
 //! A kind is known to every domain, or to none, and `[sources]` says under `work` where its figures come from.
 
-use super::{Domain, Opp, Work};
+use super::bounds::{MAX_PPM, MAX_UW};
+use super::{Domain, Opp, Work, keys};
 use crate::InputError;
 use crate::platform::text::checked_name;
 use crate::toml_in::{Table, quote};
@@ -19,10 +20,6 @@ use std::fmt::Write;
 
 /// Kinds of a domain.
 const MAX_KINDS: usize = 64;
-/// Speed of the machine's fastest CPU for the kind, at the OPP at which it is fastest.
-const MAX_PPM: u64 = 1_000_000;
-/// 1 kW per CPU likewise.
-const MAX_UW: u64 = 1_000_000_000;
 
 /// Reads the kinds of work of a domain with these OPPs.
 pub(super) fn read(t: &Table<'_>, opps: &[Opp]) -> Result<Vec<Work>, InputError> {
@@ -34,7 +31,7 @@ pub(super) fn read(t: &Table<'_>, opps: &[Opp]) -> Result<Vec<Work>, InputError>
     }
     let mut all: Vec<Work> = Vec::new();
     for w in tables {
-        w.only(&["kind", "speed_ppm", "power_uw"])?;
+        w.only(&keys::names("domain.work"))?;
         let kind = checked_name(&w, "kind", w.str("kind")?)?;
         if all.iter().any(|known| known.kind == kind) {
             return Err(w.error_of("kind", format!("is \"{kind}\" a second time")));
