@@ -14,9 +14,9 @@
 
 mod finish;
 
+use crate::absent::forget_burst;
 use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
-use crate::known::forget_burst;
 use crate::latency::{Groups, group_name};
 use crate::lead::{is_called, of_most_work};
 use crate::lost::{Most, ONE, State};

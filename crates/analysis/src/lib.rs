@@ -4,6 +4,7 @@
 //! any length is analysed in bounded memory (the plots' [`Timeline`] keeps a bounded number
 //! of points too).
 
+pub mod absent;
 pub mod advice;
 mod analyzer;
 pub mod caution;

@@ -34,9 +34,10 @@ pub use sweep::sweep;
 
 use crate::Told;
 use crate::words::round3;
+use risetime_analysis::absent::{Unknown, unknown};
 use risetime_analysis::caution::Caution;
 use risetime_analysis::compare::{Difference, Estimate};
-use risetime_analysis::known::{Known, Unknown, unknown};
+use risetime_analysis::known::Known;
 use risetime_analysis::metric::Unit;
 use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
 use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};

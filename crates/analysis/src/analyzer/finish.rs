@@ -1,7 +1,8 @@
 //! The result of a run, once its trace has ended.
 
 use super::*;
-use crate::known::{Known, NO_FREQUENCIES, forget, forget_curves};
+use crate::absent::{forget, forget_curves};
+use crate::known::{Known, NO_FREQUENCIES};
 
 impl Run<'_> {
     pub(super) fn finish(mut self) -> (RunResult, Option<Timeline>) {

@@ -19,7 +19,7 @@ mod value;
 
 use crate::phases::PhaseRuns;
 use crate::run::Run;
-use risetime_analysis::known::{Unknown, unknown};
+use risetime_analysis::absent::{Unknown, unknown};
 use risetime_analysis::{RunResult, Timeline};
 use risetime_model::{Code, Experiment, InputError, Value, sha256};
 use serde_json::{Value as Json, json};
