@@ -4,10 +4,10 @@ use super::classes::{Runs, cpus};
 use super::experiment;
 use crate::replay::{Creator, Image, Turn};
 use crate::run::setup;
-use crate::{Counterfactual, Replay};
+use crate::{Counterfactual, Replay, Simulator};
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::{Platform, Workload};
-use risetime_trace::Backend;
+use risetime_trace::{Backend, Event, Memory};
 
 fn slow(n: usize) -> Platform {
     let mut platform = cpus(n);
@@ -136,4 +136,37 @@ fn who_creates_a_real_time_task_waits_for_its_turn_since_7_0() {
     assert!((950..955).contains(&before), "within the server's time: {before}");
     // Two slices of 100 ms come first, or what is left of them.
     assert!((1000..1200).contains(&since), "{since}");
+}
+
+/// A deadline task that wakes an idle CPU raises the frequency, and the irq work for that is done before the CPU picks: the
+/// task goes first by its deadline, and pushes the policy's thread, which waits beside it, to an idle CPU (as seen on 6.12 and 7.3).
+#[test]
+fn a_deadline_task_that_wakes_an_idle_cpu_pushes_the_kthread_away() {
+    let tasks = r#"{"tasks": {"d": {"policy": "SCHED_DEADLINE", "dl-runtime": 3000, "dl-period": 10000, "loop": -1,
+        "run": 100, "timer": {"ref": "t", "period": 10000}}}, "global": {"calibration": "CPU0"}}"#;
+    for policy in ["linux-6.12", "linux-7.3"] {
+        let workload = Workload::parse(tasks, "t").expect("tasks");
+        let mut platform = Platform::load("hikey960").expect("built in");
+        let domains = platform.domains.iter_mut();
+        domains.flat_map(|d| &mut d.idle).for_each(|s| s.exit_latency = Span(0));
+        let e = experiment(platform, workload, policy, &[], Span::from_ms(100));
+        let mut trace = Memory::new();
+        Simulator.run(&e, &mut trace).expect("runs");
+        let kthread = trace.tasks().find(|(_, comm)| comm.as_str() == "sugov:0").expect("one").0;
+        let (mut at, mut waited) = (None, Vec::new());
+        for (now, event) in trace.events() {
+            match event {
+                Event::Wakeup { task, .. } if *task == kthread => at = Some(*now),
+                Event::Switch { next: Some(task), .. } if *task == kthread => {
+                    waited.extend(at.take().map(|at| now.since(at).0));
+                }
+                _ => {}
+            }
+        }
+        let away = |event: &Event| matches!(event, Event::Migrate { task, from: CpuId(0), .. } if *task == kthread);
+        assert!(trace.events().iter().any(|(_, event)| away(event)), "{policy}: not pushed");
+        // Once the thread is elsewhere it has its CPU at once.
+        let late = waited.iter().skip(2).filter(|ns| **ns > 0).count();
+        assert!(waited.len() > 5 && late == 0, "{policy}: {waited:?}");
+    }
 }
