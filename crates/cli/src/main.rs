@@ -10,6 +10,7 @@ mod complete;
 mod demo;
 mod deploy;
 mod explain;
+mod export;
 #[cfg(feature = "highs")]
 mod highs;
 mod history;
@@ -91,6 +92,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::List(args) => library::list(args.what),
         Command::Show(args) => library::show(args),
         Command::Check(args) => library::check(args),
+        Command::Export(args) => export::export(args),
         Command::Capture(args) => this_machine::capture(args),
         Command::Doctor(args) => this_machine::doctor(args.format),
         Command::Verify(args) => verify::verify(args),

@@ -86,7 +86,7 @@ fn a_file_as_rt_app_users_write_it() {
                 repeat: Repeat::Times(1),
                 events: vec![
                     Event::Run(us(4000)),
-                    Event::Runtime(us(7)),
+                    Event::Runtime { time: us(7), piece: us(32) },
                     Event::Sleep(us(9)),
                     timer(1, 40_000),
                     timer(0, 30_000),
@@ -231,7 +231,11 @@ fn calibration_turns_run_into_full_speed_time_once() {
     // 1 ms at 459 of 1024 is 448.242 µs of full-speed work; only work is rescaled.
     assert_eq!(
         bound.tasks[0].phases[0].events,
-        [Event::Run(Span(448_242)), Event::Runtime(us(1000)), Event::Sleep(us(1000))]
+        [
+            Event::Run(Span(448_242)),
+            Event::Runtime { time: us(1000), piece: Span(14_344) },
+            Event::Sleep(us(1000))
+        ]
     );
     assert_eq!(bound.bind(&m1).as_ref(), Ok(&bound), "a second time changes nothing");
 }

@@ -447,6 +447,7 @@ fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> T
         attr: attr(&t.attr, true),
         phases: t.phases.iter().map(phase).collect(),
         stage: t.stage,
+        logs: t.logs,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod deploy;
 mod examples;
+pub(crate) mod rtapp;
 mod values;
 
 use crate::complete;
@@ -12,6 +13,7 @@ use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::workload::Change;
 use risetime_sim::cause::Cause;
+use rtapp::{Export, Reading};
 use std::path::PathBuf;
 use values::{cause, change, file, hz, over, phase, picture, seconds, setting, start_utils};
 
@@ -63,6 +65,11 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml"
     )]
     Check(Check),
+    /// Write a workload for rt-app, so that it runs there as it does here
+    #[command(
+        after_long_help = "Examples:\n  risetime export phone --for rt-app-1.0 > phone.json && rt-app phone.json\n  risetime export game --for rt-app --platform pixel6 -o game.json\n      what an rt-app cannot carry is said: docs/rt-app.md"
+    )]
+    Export(Export),
     /// Describe this machine as a platform file
     #[command(
         after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)"
@@ -196,6 +203,8 @@ pub(crate) struct Clamped {
     pub(crate) uclamp_max: Option<i64>,
     #[command(flatten)]
     pub(crate) other: Set,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 impl Clamped {
@@ -749,6 +758,8 @@ pub(crate) struct Show {
     /// Show the device tree of a platform, on which `--backend vm` boots a kernel
     #[arg(long, conflicts_with = "source")]
     pub(crate) dts: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 #[derive(Args, Debug)]
@@ -763,6 +774,8 @@ pub(crate) struct Check {
     /// Policy to check under, with --platform, NAME[+key=value…] [default: mainline]
     #[arg(long, value_name = "NAME[+key=value…]", requires = "platform", add = complete::policy())]
     pub(crate) policy: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// A warning fails the check
     #[arg(long)]
     pub(crate) strict: bool,

@@ -20,6 +20,7 @@ use crate::user::power_hal::tells_job;
 use crate::user::program::{Program, Step};
 use crate::user::together::Together;
 use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_model::workload::LOG_WRITE;
 use risetime_trace::Event;
 
 /// Tells when tasks are awake and for how long they run, in place of their programs
@@ -160,9 +161,13 @@ impl User {
                 current.kind_of_work(0);
                 Todo::Time(self.less_spent(task, span, 1 << SPEED_SHIFT))
             }
-            Some(Step::RunUntil(at)) => {
+            Some(Step::Pieces { until, piece }) => {
                 current.kind_of_work(0);
-                Todo::Until(at)
+                work::pieces(piece, until)
+            }
+            Some(Step::Log) => {
+                current.kind_of_work(0);
+                Todo::Time(LOG_WRITE)
             }
             Some(Step::SharedTimer(timer, period, began)) => {
                 return self.shared_timer(current, timer, period, began);

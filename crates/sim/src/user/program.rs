@@ -107,7 +107,7 @@ mod tests {
         let mut p = program(
             vec![
                 phase(Repeat::Times(2), vec![Event::Run(Span(7)), Event::Sleep(Span(3))]),
-                phase(Repeat::Times(1), vec![Event::Runtime(Span(1))]),
+                phase(Repeat::Times(1), vec![Event::Runtime { time: Span(1), piece: Span(1) }]),
             ],
             Repeat::Times(2),
         );
@@ -116,7 +116,7 @@ mod tests {
             Step::SleepUntil(Instant(8)),
             Step::Run(Span(7), 0),
             Step::SleepUntil(Instant(8)),
-            Step::RunUntil(Instant(6)),
+            Step::Pieces { until: Instant(6), piece: Span(1) },
         ];
         assert_eq!(steps(&mut p, 5), round);
         assert_eq!(steps(&mut p, 5), round);

@@ -148,7 +148,7 @@ impl Objects {
             }
             Event::Run(_)
             | Event::RunOf { .. }
-            | Event::Runtime(_)
+            | Event::Runtime { .. }
             | Event::Sleep(_)
             | Event::Timer { .. }
             | Event::Busy(_)
@@ -235,6 +235,7 @@ mod tests {
             semaphores: names(1),
             timers: names(1),
             kinds: Vec::new(),
+            pi: false,
         })
     }
 

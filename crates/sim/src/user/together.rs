@@ -21,8 +21,7 @@
 //! A forked task is placed with its parent's nice value, clamps and affinity. It takes on its own as
 //! its first act, except affinity and clamps that the file does not give, and sleeps for its `delay`. It is of
 //! the fair class from the start, also as the child of a real-time task.
-//! That counts from there, and its timers from what follows, where rt-app counts both from the start
-//! of all.
+//! That and its timers count from the workload's start, as those of all tasks do.
 //!
 //! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
@@ -194,7 +193,9 @@ impl User {
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);
         let child = current.copy_process(Name::new(&comm));
-        self.follows(child, Program::new(specs, spec));
+        let mut program = Program::new(specs, spec);
+        program.count_timers_from(current.m().start.planned + program.spec().delay);
+        self.follows(child, program);
         self.together.begun.push(Begun::No);
         current.wake_up_new_task(child);
     }
@@ -223,8 +224,9 @@ impl User {
                         return false;
                     }
                 }
-                if delay > Span(0) {
-                    self.fall_asleep(current, Some(current.m().now + delay));
+                let until = current.m().start.planned + delay;
+                if until > current.m().now {
+                    self.fall_asleep(current, Some(until));
                     return false;
                 }
                 true
