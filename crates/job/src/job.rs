@@ -108,6 +108,8 @@ pub struct Objects {
     pub semaphores: u32,
     /// Timers.
     pub timers: u32,
+    /// True if mutexes pass on the priority of those that wait.
+    pub pi: bool,
     /// Barriers: for how many tasks each.
     pub barriers: Vec<u32>,
 }
@@ -262,6 +264,7 @@ impl Job {
             ("conds", o.conds),
             ("semaphores", o.semaphores),
             ("timers", o.timers),
+            ("pi", u32::from(o.pi)),
         ] {
             if value > 0 {
                 line(&mut s, format_args!("{key} {value}"));
@@ -341,6 +344,7 @@ impl Job {
             "set" => self.set.push((w.word()?, w.word()?)),
             "mutexes" => self.objects.mutexes = w.count()?,
             "conds" => self.objects.conds = w.count()?,
+            "pi" => self.objects.pi = w.number::<u8>()? != 0,
             "semaphores" => self.objects.semaphores = w.count()?,
             "timers" => self.objects.timers = w.count()?,
             "cgroup" => {

@@ -344,7 +344,7 @@ mod tests {
             p.busy_for_ever(task)
         };
         assert!(of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\n"));
-        assert!(of("task t 0 1 * * * *\nphase p -1 * * * *\nrun 5\nruntime 6\n"));
+        assert!(of("task t 0 1 * * * *\nphase p -1 * * * *\nrun 5\nruntime 6 1\n"));
         assert!(!of("task t 0 1 * * * *\nphase p 1 * * * *\nrun 5\n"));
         assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\nsleep 1\n"));
         assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\nphase q 1 * * * *\nrun 5\n"));

@@ -496,9 +496,9 @@ fn a_forked_task_is_a_copy_of_one_of_the_file() {
 fn what_has_no_effect_is_told() {
     let w = parse(
         r#"{"tasks": {"a": {"instance": 2, "nodes_membind": [0], "barrier": "x", "run": 1}},
-            "global": {"pi_enabled": true, "frag": 1, "io_device": "/dev/null"}}"#,
+            "global": {"gnuplot": true, "frag": 1, "io_device": "/dev/null"}}"#,
     );
-    assert_eq!(w.without_effect.len(), 4, "{:?}", w.without_effect);
+    assert_eq!(w.without_effect.len(), 3, "{:?}", w.without_effect);
 }
 
 #[test]
@@ -510,7 +510,6 @@ fn every_key_is_in_the_page_about_workloads() {
     // What a message lists is all that there is.
     for unknown in [
         r#"{"nope": 1}"#,
-        r#"{"global": {"nope": 1}}"#,
         r#"{"tasks": {"a": {"nope": 1}}}"#,
         r#"{"tasks": {"a": {"timer": {"nope": 1}}}}"#,
         r#"{"tasks": {"a": {"run": 1}}, "taskgroups": {"/a": {"nope": 1}}}"#,

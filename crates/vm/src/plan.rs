@@ -103,6 +103,7 @@ pub(crate) fn plan(
             conds: workload.objects.conds.len() as u32,
             semaphores: workload.objects.semaphores.len() as u32,
             timers: workload.objects.timers.len() as u32,
+            pi: workload.objects.pi,
             barriers: workload.objects.barriers.iter().map(|b| b.users).collect(),
         },
     };

@@ -93,7 +93,14 @@ fn full() -> Job {
         ],
         partitions: vec![vec![1], vec![2, 3]],
         hotplug: vec![Hotplug { at: Span(5), cpu: CpuId(3), online: false, place: (0, 0) }],
-        objects: Objects { mutexes: 1, conds: 2, semaphores: 3, timers: 4, barriers: vec![2, 3] },
+        objects: Objects {
+            mutexes: 1,
+            conds: 2,
+            semaphores: 3,
+            timers: 4,
+            barriers: vec![2, 3],
+            pi: true,
+        },
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) fn classify(key: &str) -> Key {
 }
 
 /// Keys of `global` that are accepted and have no effect, each with the reason.
-pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 11] = [
+pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 10] = [
     ("cumulative_slack", "slack is not logged"),
     ("frag", "rt-app no longer reads it either"),
     ("ftrace", "the trace has every event already"),
@@ -143,7 +143,6 @@ pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("log_level", "rt-app's messages are not printed"),
     ("log_size", "rt-app's log files are not written"),
     ("logdir", "rt-app's log files are not written"),
-    ("pi_enabled", "a mutex does not pass on its waiters' priority"),
     ("spacing", "tasks start together, or after their `delay`"),
 ];
 

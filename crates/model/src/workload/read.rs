@@ -294,6 +294,10 @@ impl<'a> Reader<'a> {
                 // It is read before all else.
                 "rt_app" => {}
                 "partitions" => parts.partitions = self.partitions(prop)?,
+                "pi_enabled" => match &prop.value {
+                    Value::BooleanLit(b) => parts.shared.pi = b.value,
+                    other => return Err(self.wrong(prop, "`global`", other, "true or false")),
+                },
                 "io_device" | "mem_buffer_size" => self.io(prop, &mut parts.shared)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
                     // What is switched off has none anywhere.
@@ -310,6 +314,7 @@ impl<'a> Reader<'a> {
                             "io_device",
                             "mem_buffer_size",
                             "partitions",
+                            "pi_enabled",
                             "rt_app",
                         ];
                         known.extend(events::GLOBAL_WITHOUT_EFFECT.iter().map(|(name, _)| *name));

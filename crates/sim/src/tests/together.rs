@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Stretches of time on a CPU by task, in µs: `A 0-1000 2000-2500`.
 #[derive(Default)]
-struct Turns {
+pub(super) struct Turns {
     names: BTreeMap<TaskId, String>,
     /// Turns by task in order of creation; a preemption without anyone between is none.
     turns: BTreeMap<TaskId, Vec<(u64, u64)>>,
@@ -57,7 +57,7 @@ impl Turns {
         }
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         let us = |ns: u64| ns / 1000;
         let turn = |(from, to): &(u64, u64)| match (from, to) {
             (&u64::MAX, _) => " exits".to_string(),
@@ -72,7 +72,7 @@ impl Turns {
     }
 }
 
-fn platform() -> Platform {
+pub(super) fn platform() -> Platform {
     let mut platform = Platform::load("laptop4").expect("built in");
     platform.domains.truncate(2);
     for d in &mut platform.domains {
@@ -102,7 +102,7 @@ fn said(outcome: Result<Outcome, RunError>) -> Vec<String> {
 
 /// Checks what the tasks do within `ms`, and that there is nothing to be said of it.
 #[track_caller]
-fn does(tasks: &str, ms: u64, want: &[&str]) {
+pub(super) fn does(tasks: &str, ms: u64, want: &[&str]) {
     let (lines, outcome) = run(tasks, ms);
     assert_eq!(lines, want);
     assert_eq!(said(outcome), Vec::<String>::new());

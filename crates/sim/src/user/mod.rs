@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod for_ever;
+mod inherit;
 pub mod power_hal;
 pub(crate) mod program;
 pub(crate) mod sync;

@@ -34,6 +34,7 @@ use crate::user::sync::{Did, Objects, Wait};
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
 use risetime_model::{Name, Workload};
+use std::collections::BTreeMap;
 
 /// Acts of tasks with each other.
 #[derive(Default)]
@@ -48,6 +49,8 @@ pub(crate) struct Together {
     /// Progress of each forked task, by its number from the first.
     begun: Vec<Begun>,
     mutexes: Vec<String>,
+    /// Policies of their own of tasks that are under one that they inherit.
+    pub(super) own: BTreeMap<TaskId, Policy>,
     /// Failure that ended the run before its time.
     pub(crate) failed: Option<(TaskId, String)>,
 }
@@ -83,6 +86,7 @@ impl User {
             Event::Yield => current.sched_yield(),
             Event::Fork(index) => self.fork(current, index),
             _ => {
+                self.orders_waiters(current, event);
                 let Together { sync, wakes, .. } = &mut self.together;
                 let did = sync.act(current.task, event, current.m().now, wakes);
                 if !wakes.is_empty() {
@@ -92,6 +96,7 @@ impl User {
                     }
                     self.together.wakes = wakes;
                 }
+                self.inherits(current, event);
                 return self.goes_on(current, did);
             }
         }
@@ -107,7 +112,11 @@ impl User {
         if !self.together.waits(current.task) {
             return true;
         }
+        let waited = self.together.sync.wait_of(current.task).0;
         let did = self.together.sync.resume(current.task, current.m().now);
+        if let Wait::Mutex(mutex) | Wait::Cond { mutex, .. } = waited {
+            self.inherits(current, Event::Lock(mutex));
+        }
         self.goes_on(current, did)
     }
 
