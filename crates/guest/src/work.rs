@@ -227,14 +227,20 @@ impl<'a> Worker<'a> {
     }
 
     /// Works in pieces of `piece` ns until CLOCK_MONOTONIC reads `until` at the end of one. What sleeping and waking took is
-    /// no part of them.
+    /// no part of them. The speed is looked at when the time has come: where it has changed before, which part of a piece
+    /// is left then is not known.
     pub(crate) fn run_pieces(&mut self, until: u64, piece: u64) {
+        let began = self.time.now();
+        if sys::mono() < until {
+            spin_until(until);
+        }
         self.accounted = self.time.now();
-        loop {
-            self.run(piece);
-            if sys::mono() >= until {
-                return;
-            }
+        self.speed = self.speeds.of(sys::current_cpu());
+        let done = u128::from(self.accounted - began) * u128::from(self.speed);
+        let whole = u128::from(piece) << SHIFT;
+        let left = (whole - done % whole) >> SHIFT;
+        if u128::from(self.accounted - began) == 0 || left < u128::from(piece) {
+            self.run(left as u64);
         }
     }
 

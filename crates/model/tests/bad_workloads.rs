@@ -199,7 +199,6 @@ const GLOBAL: &[&str] = &[
     r#""calibration": "CPU1x""#,
     r#""calibration": "CPU4096""#,
     r#""calibration": true"#,
-    r#""fragg": 3"#,
     r#""mem_buffer_size": 0"#,
     r#""io_device": 3"#,
 ];

@@ -95,7 +95,7 @@ fn a_file_as_rt_app_users_write_it() {
                     cpus: Some(vec![CpuId(1)]),
                     policy: Some(workload::Policy::Other { slice: None }),
                     nice: Some(0),
-                    uclamp_min: Some(Util(0)),
+                    uclamp_min: None,
                     uclamp_max: Some(Util(512)),
                     latency_nice: None,
                     qos: Vec::new(),
@@ -261,7 +261,7 @@ fn what_is_switched_off_is_no_key_without_effect() {
             .len()
     };
     assert_eq!(of(r#""pi_enabled": false, "lock_pages": false, "ftrace": "none""#), 0);
-    assert_eq!(of(r#""pi_enabled": true, "lock_pages": true, "ftrace": "main,task""#), 3);
+    assert_eq!(of(r#""pi_enabled": true, "lock_pages": true, "ftrace": "main,task""#), 2);
     assert_eq!(of(r#""logdir": "./", "gnuplot": false, "ftrace": true"#), 2);
 }
 
@@ -470,7 +470,7 @@ fn writing_takes_its_time_by_the_byte_and_the_call() {
         parse(&text).tasks[0].phases[0].events[1]
     };
     assert_eq!(busy("", r#""mem": 4000"#), Event::Busy(us(1)));
-    assert_eq!(busy("", r#""memrun": 1"#), Event::Busy(Span(1)), "to the next ns");
+    assert_eq!(busy("", r#""mem_x": 1"#), Event::Busy(Span(1)), "to the next ns");
     // To /dev/null a call takes no longer for being long; to a file, all of it is copied.
     assert_eq!(busy("", r#""iorun": 4000000"#), Event::Busy(Span(300)));
     assert_eq!(busy(r#""mem_buffer_size": 1000"#, r#""iorun": 4000"#), Event::Busy(Span(1200)));

@@ -31,6 +31,8 @@ pub struct Exported {
 const MAX_INT: u64 = i32::MAX as u64;
 /// Longest name that a thread can have.
 const MAX_COMM: usize = 15;
+/// Number of threads from which on rt-app was seen to end with a fault of its own.
+const MANY_THREADS: usize = 200;
 /// Length of a run of a workload that says none, in s.
 const DURATION_S: u64 = 3;
 
@@ -52,6 +54,11 @@ impl Workload {
             for spec in &workload.forked {
                 tasks.push(export.task(spec, &spec.comm, 0));
             }
+        }
+        if index > MANY_THREADS {
+            export.say(format!(
+                "{index} threads: rt-app reads past the end of its lists of CPUs, which may end it; `MALLOC_TOP_PAD_=33554432 rt-app FILE` helps"
+            ));
         }
         let text = format!(
             "{{\n  \"tasks\": {{\n{}\n  }},\n  \"global\": {{\n{}\n  }}\n}}\n",

@@ -169,6 +169,10 @@ impl Current<'_, '_> {
             self.k.rq(self.cpu).steal(span);
         }
     }
+    /// Wakes another task at the end of a call that the running one has paid for already.
+    pub(crate) fn wakes_at_last(&mut self, task: TaskId) {
+        self.k.wake_up_by(self.cpu, task);
+    }
     /// Wakes a task that may sleep until a time (`hrtimer_cancel`, `try_to_wake_up`); one that is
     /// not created yet is left alone.
     pub(crate) fn wakes_from_timer(&mut self, task: TaskId) {

@@ -16,8 +16,13 @@ fn turns(file: &str, ms: u64) -> Vec<String> {
 }
 
 fn run(file: &str, ms: u64, sink: &mut dyn TraceSink) {
+    run_with(file, ms, "off", sink);
+}
+
+fn run_with(file: &str, ms: u64, noise: &'static str, sink: &mut dyn TraceSink) {
     let workload = Workload::parse(file, "w.json").unwrap_or_else(|e| panic!("{e}"));
-    let set = [("governor", Value::Name("performance".into()))];
+    let set = [("governor", "performance"), ("noise", noise)];
+    let set = set.map(|(key, value)| (key, Value::Name(value.into())));
     let e = experiment(platform(), workload, "linux-7.2", &set, Span::from_ms(ms));
     Simulator.run(&e, sink).unwrap_or_else(|e| panic!("{e}"));
 }
@@ -114,8 +119,14 @@ fn contended(global: &str) -> String {
 
 /// Rounds of 500 µs that each task has at a time.
 fn streaks(file: &str) -> Vec<u64> {
+    streaks_with(file, "off")
+}
+
+fn streaks_with(file: &str, noise: &'static str) -> Vec<u64> {
+    let mut turns = Turns::default();
+    run_with(file, 200, noise, &mut turns);
     let mut all: Vec<(u64, u64)> = Vec::new();
-    for line in turns(file, 200) {
+    for line in turns.lines() {
         for turn in line.split(' ').skip(1) {
             let (from, to) = turn.split_once('-').expect("a turn");
             all.push((from.parse().expect("µs"), to.parse().expect("µs")));
@@ -139,6 +150,14 @@ fn a_contended_mutex_changes_hands_where_the_log_is_written() {
     // 1.0 compares the wrong way round.
     let disabled = contended(r#", "log_size": "disable", "rt_app": "1.0""#);
     assert_eq!(streaks(&disabled), all);
+}
+
+/// What a wakeup costs the one that unlocks, it has paid when the other one is on its way.
+#[test]
+fn a_contended_mutex_is_no_ping_pong_where_wakeups_take_time() {
+    let all = streaks_with(&contended(""), "machine");
+    let whole = all.iter().filter(|rounds| (32..=34).contains(*rounds)).count();
+    assert!(all.len() > 10 && whole + 2 >= all.len(), "{all:?}");
 }
 
 /// With `pi_enabled` the kernel hands the mutex to who waits: 522 to 522, each round.

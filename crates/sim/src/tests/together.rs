@@ -274,12 +274,12 @@ fn a_fork_runs_beside_its_parent_with_attributes_of_its_own() {
                           "timer": {{"ref": "unique", "period": 1000}}}}"#
         ),
         20,
-        // The child is created on its parent's CPU, moves, and sleeps for its delay: that takes no
-        // time. Its timer counts from its first phase.
+        // The child is created on its parent's CPU, and moves: that takes no time. Its delay is long over, and its timer
+        // counts from there.
         &[
             "parent 0-1000 4000-5000 exits",
-            "child-0000 1500-2200 2500-3200 exits",
-            "child-0001 5500-6200 6500-7200 exits",
+            "child-0000 1000-2400 exits",
+            "child-0001 5000-6400 exits",
         ],
     );
 }

@@ -21,7 +21,7 @@ use crate::user::power_hal::tells_job;
 use crate::user::program::{Program, Step};
 use crate::user::together::Together;
 use risetime_kernel::units::{Instant, Span, TaskId};
-use risetime_model::workload::LOG_WRITE;
+use risetime_model::workload::{self, LOG_WRITE};
 use risetime_trace::Event;
 
 /// Tells when tasks are awake and for how long they run, in place of their programs
@@ -141,6 +141,13 @@ impl User {
                     current.works(Todo::Nothing);
                     return false;
                 }
+                if let Some(step @ Step::Act(workload::Event::Unlock(mutex))) = step
+                    && self.pays_first(task, mutex)
+                    && self.enters_call(current, Kind::Wakeup)
+                {
+                    self.held.push((task, step));
+                    return false;
+                }
                 if let Some(step @ (Step::Act(_) | Step::SleepUntil(_))) = step
                     && self.enters_call(current, Kind::Call)
                 {
@@ -219,6 +226,15 @@ impl User {
     /// True if the task entered a system call since this was last asked; clears the mark.
     fn has_entered(&mut self, task: TaskId) -> bool {
         self.calls.get_mut(task.index()).is_some_and(|call| std::mem::take(&mut call.entered))
+    }
+
+    /// Whether the unlock of `mutex` by `task` wakes somebody who would be too late: the wakeup is the last that the
+    /// call does, and the task may want the mutex again at once (glibc: `lll_unlock`, `futex_wake`).
+    fn pays_first(&self, task: TaskId, mutex: u32) -> bool {
+        let sync = &self.together.sync;
+        !sync.pi
+            && self.program(task).is_some_and(Program::contends)
+            && sync.waiters(mutex).next().is_some()
     }
 
     /// The rest of a piece of work, in time at full speed, when calls have taken some of it

@@ -196,7 +196,7 @@ impl Objects {
     fn lock(&mut self, task: TaskId, mutex: u32, now: Instant) -> Did {
         let m = &mut self.mutexes[mutex as usize];
         // What is handed over is held before it is asked for again.
-        if m.owner.is_none() || m.owner == Some(task) {
+        if m.owner.is_none() || (self.pi && m.owner == Some(task)) {
             m.owner = Some(task);
             return Did::Done;
         }

@@ -91,8 +91,14 @@ impl User {
                 let did = sync.act(current.task, event, current.m().now, wakes);
                 if !wakes.is_empty() {
                     let mut wakes = std::mem::take(wakes);
+                    let paid = matches!(event, Event::Unlock(_))
+                        && !self.together.sync.pi
+                        && self.program(current.task).is_some_and(Program::contends);
                     for woken in wakes.drain(..) {
-                        current.wakes(woken);
+                        match paid {
+                            true => current.wakes_at_last(woken),
+                            false => current.wakes(woken),
+                        }
                     }
                     self.together.wakes = wakes;
                 }
