@@ -347,15 +347,7 @@ impl Job {
             "pi" => self.objects.pi = w.number::<u8>()? != 0,
             "semaphores" => self.objects.semaphores = w.count()?,
             "timers" => self.objects.timers = w.count()?,
-            "cgroup" => {
-                let mut group = TaskGroup::new(w.word()?);
-                group.weight = w.number()?;
-                group.quota = u64::try_from(w.number::<i64>()?).ok().map(Span);
-                (group.period, group.burst) = (w.span()?, w.span()?);
-                (group.uclamp_min, group.uclamp_max) = (Util(w.number()?), Util(w.number()?));
-                group.idle = w.number::<u8>()? != 0;
-                self.groups.push(group);
-            }
+            "cgroup" => self.groups.push(w.cgroup()?),
             "partition" => {
                 self.partitions.push(w.cpus()?.ok_or("a partition without CPUs")?);
             }
@@ -604,6 +596,15 @@ impl<'a> Words<'a> {
     }
     fn span(&mut self) -> Result<Span, String> {
         self.number().map(Span)
+    }
+    fn cgroup(&mut self) -> Result<TaskGroup, String> {
+        let mut group = TaskGroup::new(self.word()?);
+        group.weight = self.number()?;
+        group.quota = u64::try_from(self.number::<i64>()?).ok().map(Span);
+        (group.period, group.burst) = (self.span()?, self.span()?);
+        (group.uclamp_min, group.uclamp_max) = (Util(self.number()?), Util(self.number()?));
+        group.idle = self.number::<u8>()? != 0;
+        Ok(group)
     }
     /// Reads the work of a piece, which takes some time.
     fn piece(&mut self) -> Result<Span, String> {

@@ -1,4 +1,4 @@
-//! How a workload's file is read, and what becomes of it for rt-app.
+//! Arguments that say which rt-app a workload's file is for, and `risetime export`.
 
 use super::values::{file, placeholder};
 use crate::complete;
@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use risetime_model::workload::{Change, RtApp};
 use std::path::PathBuf;
 
-/// How a workload's file is read.
+/// Way in which a workload's file is read.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Reading {
     /// rt-app that is meant where releases differ (docs/rt-app.md) [default: 2026, or what the file says in `global.rt_app`]

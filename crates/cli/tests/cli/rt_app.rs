@@ -83,8 +83,11 @@ fn threads(name: &str, tasks: &str) -> BTreeSet<(String, u32)> {
     all
 }
 
-/// Rows of the table of differences, and whether 1.0 does what its column says.
-fn rows() -> Vec<(&'static str, fn() -> bool)> {
+/// Row of the table of differences, and whether 1.0 does what its column says.
+type Row = (&'static str, fn() -> bool);
+
+/// Lists the rows.
+fn rows() -> Vec<Row> {
     vec![
         ("`loop` of a task without `phases`", || {
             ran("loop", r#""a": {"loop": 2, "run": 1, "sleep": 50000}"#, "").rounds("a-0") > 5
@@ -250,7 +253,7 @@ fn a_template_and_yaml_run_once_they_are_filled_in() {
     let said = risetime(&["check", &template]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("--fill DURATION=… --fill LOGDIR=…"), "{}", said.err);
-    let run = ["run", &template, "-p", "m1", "--fill", "DURATION=1", "--fill", "LOGDIR=/tmp"];
+    let run = ["run", &template, "-p", "m1", "--fill", "DURATION=1", "--fill", "LOGDIR=logs"];
     assert!(risetime(&run).out.contains("1000.0 ms"));
     let yaml =
         write("w.yaml", "tasks:\n  t:\n    loop: 3\n    run: 1000   # us\n    sleep: 1000\n");

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Exported {
     /// JSON, each key once in its object.
     pub text: String,
-    /// What that rt-app cannot carry, or does otherwise.
+    /// Notes on what that rt-app cannot carry, or does otherwise.
     pub notes: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Export<'_> {
         (workload, domain.cpus[0])
     }
 
-    /// What belongs to no task.
+    /// Says what of the workload belongs to no task, and is lost.
     fn whole(&mut self) {
         let w = self.of;
         if !w.hotplug.is_empty() {

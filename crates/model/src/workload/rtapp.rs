@@ -1,4 +1,4 @@
-//! Which rt-app is meant, where releases differ: `global.rt_app`, which `--rt-app` sets.
+//! The rt-app that is meant where releases differ: `global.rt_app`, which `--rt-app` sets.
 //!
 //! ```text
 //! 1.0    the last release, of 2017, as distributions package it

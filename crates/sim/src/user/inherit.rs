@@ -32,7 +32,7 @@ fn priority(policy: &Policy) -> u8 {
 }
 
 impl User {
-    /// Before an unlock: the waiter of the highest priority is to get the mutex.
+    /// Puts the waiter of the highest priority first, which gets the mutex at the unlock that comes.
     pub(super) fn orders_waiters(&mut self, current: &Current<'_, '_>, event: Event) {
         let (Event::Unlock(mutex) | Event::Wait { mutex, .. }) = event else { return };
         if !self.together.sync.pi {
@@ -46,7 +46,7 @@ impl User {
         }
     }
 
-    /// Behind an act on a mutex: who holds it, and who has held it, inherits what is due.
+    /// Gives the one that holds a mutex, and the one that has held it, what they inherit behind an act on it.
     pub(super) fn inherits(&mut self, current: &mut Current<'_, '_>, event: Event) {
         let (Event::Lock(mutex) | Event::Unlock(mutex) | Event::Wait { mutex, .. }) = event else {
             return;

@@ -131,31 +131,10 @@ impl User {
             // Held up for as long as it was to sleep.
             Some(Step::SleepUntil(at)) if at <= now => return true,
             Some(step) => Some(step),
-            None => {
-                let Some(step) = self.program_step(current) else { return false };
-                if self.calls_service(current)
-                    && let Some(step) = step
-                {
-                    // Whoever preempts it runs before its next event.
-                    self.held.push((task, step));
-                    current.works(Todo::Nothing);
-                    return false;
-                }
-                if let Some(step @ Step::Act(workload::Event::Unlock(mutex))) = step
-                    && self.pays_first(task, mutex)
-                    && self.enters_call(current, Kind::Wakeup)
-                {
-                    self.held.push((task, step));
-                    return false;
-                }
-                if let Some(step @ (Step::Act(_) | Step::SleepUntil(_))) = step
-                    && self.enters_call(current, Kind::Call)
-                {
-                    self.held.push((task, step));
-                    return false;
-                }
-                step
-            }
+            None => match self.new_step(current) {
+                Some(step) => step,
+                None => return false,
+            },
         };
         if !told && self.given_turn(current) {
             return false;
@@ -202,6 +181,31 @@ impl User {
         };
         current.works(todo);
         false
+    }
+
+    /// The next step of the running task's program, unless it is held up before: `None`, and the step is kept. The inner `None`:
+    /// the program makes no progress.
+    fn new_step(&mut self, current: &mut Current<'_, '_>) -> Option<Option<Step>> {
+        let task = current.task;
+        let Some(step) = self.program_step(current)? else { return Some(None) };
+        if self.calls_service(current) {
+            // Whoever preempts it runs before its next event.
+            self.held.push((task, step));
+            current.works(Todo::Nothing);
+            return None;
+        }
+        let pays = match step {
+            Step::Act(workload::Event::Unlock(mutex)) if self.pays_first(task, mutex) => {
+                self.enters_call(current, Kind::Wakeup)
+            }
+            _ => false,
+        };
+        let acts = matches!(step, Step::Act(_) | Step::SleepUntil(_));
+        if pays || (acts && self.enters_call(current, Kind::Call)) {
+            self.held.push((task, step));
+            return None;
+        }
+        Some(Some(step))
     }
 
     /// The running task calls the kernel, which takes its time; false: it has been through that, or it takes none.

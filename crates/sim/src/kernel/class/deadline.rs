@@ -175,8 +175,8 @@ impl Rq<'_, '_> {
     /// it is done with its period.
     pub(crate) fn tell_throttled(&mut self, task: TaskId) {
         let sched = &mut self.t(task).sched;
-        let used_up = |dl: &Box<DlEntity>| dl.throttled && !dl.yielded && !dl.special;
-        let on = sched.dl.as_ref().is_some_and(used_up);
+        let used_up = |dl: &DlEntity| dl.throttled && !dl.yielded && !dl.special;
+        let on = sched.dl.as_deref().is_some_and(used_up);
         if std::mem::replace(&mut sched.told_throttled, on) != on {
             self.emit(Event::Throttled { task, on });
         }
