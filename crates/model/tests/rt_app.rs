@@ -2,7 +2,7 @@
 
 use risetime_kernel::units::{Span, Util};
 use risetime_model::workload::{Change, Event, FOR_EVER, Policy, Repeat, RtApp};
-use risetime_model::{Platform, Workload};
+use risetime_model::{Platform, TaskSet, Workload};
 
 fn us(us: u64) -> Span {
     Span::from_us(us)
@@ -212,4 +212,17 @@ fn an_export_says_what_it_cannot_carry() {
         "{}",
         new.text
     );
+}
+
+/// A set as jlelli/rt-audit generates it: the need of each task is its time on the clock.
+#[test]
+fn a_set_of_runtimes_has_needs() {
+    let w = parse(
+        r#"{"tasks": {"task_0": {"policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, "dl-deadline": 20000,
+            "phases": {"phase_0": {"loop": -1, "runtime": 3900,
+                "timer": {"ref": "unique", "period": 20000, "mode": "absolute"}}}}},
+            "global": {"default_policy": "SCHED_DEADLINE", "ftrace": "none"}}"#,
+    );
+    let set = TaskSet::of_workload(&w).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((set.tasks[0].work(), set.tasks[0].period), (us(3900), us(20_000)));
 }
