@@ -136,7 +136,7 @@ fn streaks_with(file: &str, noise: &'static str) -> Vec<u64> {
     all.iter().map(|(from, to)| (to - from) / 500).filter(|rounds| *rounds > 0).collect()
 }
 
-/// The one that unlocks takes the mutex again before the one that it has woken is there, until the C library writes out what it
+/// A task that unlocks takes the mutex again before the one that it has woken is there, until the C library writes out what it
 /// has logged: 33 rounds at a time on two CPUs, 46 to 54. In memory it logs without that: 1943 to 1.
 #[test]
 fn a_contended_mutex_changes_hands_where_the_log_is_written() {
