@@ -193,7 +193,7 @@ fn estimated_power(e: &Experiment) -> bool {
 fn never_sleeps(task: &TaskSpec) -> bool {
     let busy = |e: &Event| {
         use Event::{Busy, Run, RunOf, Runtime};
-        matches!(e, Run(_) | RunOf { .. } | Runtime(_) | Busy(_))
+        matches!(e, Run(_) | RunOf { .. } | Runtime { .. } | Busy(_))
     };
     let mut events = task.phases.iter().flat_map(|p| &p.events).peekable();
     events.peek().is_some() && events.all(busy)

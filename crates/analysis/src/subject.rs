@@ -149,7 +149,7 @@ fn asleep(event: &Event) -> u64 {
 fn work(event: &Event) -> u64 {
     use Event::{Busy, Run, RunOf, Runtime};
     match event {
-        Run(time) | RunOf { work: time, .. } | Runtime(time) | Busy(time) => time.0,
+        Run(time) | RunOf { work: time, .. } | Runtime { time, .. } | Busy(time) => time.0,
         _ => 0,
     }
 }

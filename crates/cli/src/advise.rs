@@ -11,6 +11,7 @@ use risetime_analysis::expect::Expectation;
 use risetime_analysis::metric::Metric;
 use risetime_lab::{Goal, Request, Wanted, advised_on};
 use risetime_model::Experiment;
+use risetime_model::workload::Change;
 use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
     let wanted = Wanted {
         request: Request {
-            changes: args.vary.clone(),
+            changes: [args.settings.reading.changes(), args.vary.clone()].concat(),
             policies: vec![args.of.policy.clone()],
             set: args.settings.all(),
             seconds: args.seconds,
@@ -99,6 +100,10 @@ fn command(args: &Advise) -> String {
         words.push(format!("--policy {}", args.of.policy));
     }
     words.extend(args.settings.all().iter().map(|(key, value)| format!("--set {key}={value}")));
+    let reading = &args.settings.reading;
+    words.extend(reading.rt_app.iter().map(|release| format!("--rt-app {release}")));
+    let filled = |c: &Change| format!("--fill '{}={}'", c.key.trim_matches('_'), c.value);
+    words.extend(reading.fill.iter().map(filled));
     words.extend(args.vary.iter().map(|change| format!("--vary '{change}'")));
     words.extend(args.seconds.map(|s| format!("--seconds {s}")));
     words.extend((args.seed != 1).then(|| format!("--seed {}", args.seed)));

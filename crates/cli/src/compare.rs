@@ -187,6 +187,7 @@ fn experiments(
     switches: &mut Vec<String>,
 ) -> Result<Vec<Experiment>, Failure> {
     let request = Request {
+        changes: args.settings.reading.changes(),
         policies: args.policies.clone(),
         set: args.settings.all(),
         hz: args.settings.other.hz,

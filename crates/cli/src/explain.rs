@@ -37,6 +37,7 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
 
 fn request(args: &Explain) -> Request {
     Request {
+        changes: args.settings.reading.changes(),
         policies: vec![args.of.policy.clone()],
         set: args.settings.all(),
         hz: args.settings.other.hz,

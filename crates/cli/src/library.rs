@@ -1,5 +1,6 @@
 //! `risetime list`, `show`, `check`: what there is, and whether a file is all right.
 
+use crate::args::rtapp::Reading;
 use crate::args::{Check, OF_A_MACHINE, Show, What};
 use crate::output::{self, Failure};
 use risetime_lab::Request;
@@ -87,7 +88,7 @@ enum Noun {
 }
 
 /// A built-in of any kind by its name; a file by its ending and, for TOML, by its contents.
-fn load(name: &str) -> Result<Noun, InputError> {
+fn load(name: &str, reading: &Reading) -> Result<Noun, InputError> {
     let builtin = |entries: Vec<Entry>, name: &str| {
         entries.iter().any(|e| e.name == name || e.aliases.contains(&name))
     };
@@ -101,8 +102,9 @@ fn load(name: &str) -> Result<Noun, InputError> {
     if builtin(library::studies(), name) {
         return Study::load(name).map(Noun::Study);
     }
-    if builtin(library::workloads(), name) || name.ends_with(".json") {
-        return Workload::load(name).map(Box::new).map(Noun::Workload);
+    let workload = [".json", ".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
+    if builtin(library::workloads(), name) || workload {
+        return Workload::load_changed(name, &reading.changes()).map(Box::new).map(Noun::Workload);
     }
     if !name.ends_with(".toml") && !name.contains('/') {
         let all =
@@ -142,7 +144,7 @@ pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
     if let Some(case) = risetime_verify::wide_named(&args.name, risetime_verify::Can::ALL) {
         return drawn(&case, args);
     }
-    let noun = load(&args.name)?;
+    let noun = load(&args.name, &args.reading)?;
     if args.source {
         return output::print(&source(&args.name, &noun)?);
     }
@@ -202,7 +204,7 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
     let mut report = String::new();
     let (mut errors, mut warnings) = (0, 0);
     for name in &args.names {
-        match check_one(name, on) {
+        match check_one(name, on, &args.reading) {
             Ok((kind, found)) if found.is_empty() => report += &format!("{name}: {kind}, ok\n"),
             Ok((kind, found)) => {
                 warnings += found.len();
@@ -230,9 +232,10 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
 fn check_one(
     name: &str,
     on: Option<(&str, &Platform, Option<&str>)>,
+    reading: &Reading,
 ) -> Result<(&'static str, Vec<String>), RunError> {
     let platform = on.map(|(_, platform, _)| platform);
-    match load(name)? {
+    match load(name, reading)? {
         Noun::Platform(p) => Ok(("platform", said(&p.doubts).chain(p.warnings()).collect())),
         Noun::Workload(w) => {
             if let Some(p) = platform {
@@ -245,7 +248,8 @@ fn check_one(
                 // As `run` would.
                 let noise = Some(OF_A_MACHINE);
                 let policies = policy.map(String::from).into_iter().collect();
-                let request = Request { noise, policies, ..Request::new(name, named) };
+                let changes = reading.changes();
+                let request = Request { noise, policies, changes, ..Request::new(name, named) };
                 request.experiments()?.pop().map_or(Ok(()), risetime_lab::rehearse)?;
                 if let Some(policy) = policy {
                     doubts.extend(risetime_lab::policy_doubts(&Policy::from_arg(policy)?, p));

@@ -10,6 +10,7 @@ mod complete;
 mod demo;
 mod deploy;
 mod explain;
+mod export;
 #[cfg(feature = "highs")]
 mod highs;
 mod history;
@@ -94,6 +95,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::List(args) => library::list(args.what),
         Command::Show(args) => library::show(args),
         Command::Check(args) => library::check(args),
+        Command::Export(args) => export::export(args),
         Command::Capture(args) => this_machine::capture(args),
         Command::Import(args) => import::import(args),
         Command::Doctor(args) => this_machine::doctor(args.format),

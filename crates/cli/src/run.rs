@@ -97,6 +97,7 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
 
 fn request(args: &Run) -> Request {
     Request {
+        changes: args.settings.reading.changes(),
         policies: args.policies.clone(),
         set: args.settings.all(),
         hz: args.settings.other.hz,

@@ -14,6 +14,7 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     let axes =
         args.vary.iter().map(|text| risetime_lab::axis(text)).collect::<Result<Vec<_>, _>>()?;
     let request = Request {
+        changes: args.settings.reading.changes(),
         policies: vec![args.of.policy.clone()],
         set: args.settings.all(),
         hz: args.settings.other.hz,

@@ -499,6 +499,7 @@ fn page(
 
 fn request(args: &Verify, workload: &str, platform: &str) -> Request {
     Request {
+        changes: args.settings.reading.changes(),
         policies: args.policy.iter().cloned().collect(),
         set: args.settings.all(),
         hz: args.settings.other.hz,

@@ -31,12 +31,12 @@ use crate::work::{Speeds, Worker, policy_dir};
 use risetime_job::job::{Attr, Job, Task, event_text};
 use risetime_job::mark::JobMark;
 use risetime_job::program::{Counter, Step};
-use risetime_job::{Event, MAX_FORKS, Policy};
+use risetime_job::{Event, LOG_BUFFER, MAX_FORKS, Policy};
 use risetime_kernel::units::{Instant, Span, Util};
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
 
 /// Time before time 0 in which this thread sleeps.
@@ -71,8 +71,28 @@ struct Shared {
     marks: Vec<Mutex<Vec<Noted>>>,
     objects: Objects,
     cgroups: Cgroups,
+    log: Log,
+    /// Start of the workload on CLOCK_MONOTONIC, in ns.
+    began: AtomicU64,
     /// Tasks that were forked, in that order.
     forks: Mutex<Vec<Forked>>,
+}
+
+/// File that stands for a task's log: what writes it out takes is the kernel's.
+struct Log(std::fs::File);
+
+impl Log {
+    fn open() -> io::Result<Log> {
+        let path = std::env::temp_dir().join("risetime-rt-app.log");
+        std::fs::create_dir_all(std::env::temp_dir())?;
+        Ok(Log(std::fs::File::create(path)?))
+    }
+
+    /// Writes out what the C library would have kept until then, always over the same place.
+    fn write(&self) {
+        use std::os::unix::fs::FileExt;
+        let _ = self.0.write_at(&[b' '; LOG_BUFFER as usize], 0);
+    }
 }
 
 /// A mark: when something came up about a task's jobs, on CLOCK_MONOTONIC in ns.
@@ -122,6 +142,8 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         marks: (0..job_tasks).map(|_| Mutex::new(Vec::with_capacity(MANY_MARKS))).collect(),
         objects,
         cgroups,
+        log: Log::open()?,
+        began: AtomicU64::new(0),
         forks: Mutex::default(),
     }));
     let job = &shared.job;
@@ -141,6 +163,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     // What lies between the two clocks; the least of them is within a µs or two.
     (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
+    shared.began.store(start + job.phase_ns, Ordering::Relaxed);
     hotplug::plan(job, shared.clamps, start + job.phase_ns)?;
     sys::sleep_until(start);
     mark(shared, "rt start");
@@ -292,7 +315,7 @@ fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attribute
         return fail(shared, task, &format!("policy: {e}"));
     }
     shared.pids[index].store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-    carry_out(shared, task, index, &mut attrs);
+    carry_out(shared, task, Counter::of(task), index, &mut attrs);
 }
 
 fn fail(shared: &Shared, task: &Task, what: &str) {
@@ -306,12 +329,17 @@ fn ask_for_slack(job: &Job) -> io::Result<()> {
     slack.map_or(Ok(()), |slack| Ok(rustix::thread::set_current_timer_slack(Some(slack))?))
 }
 
-/// The program of `task`, which is the `number`th thread.
-fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut Attributes) {
+/// Carries out the program of `task`, which is the `number`th thread.
+fn carry_out(
+    shared: &'static Shared,
+    task: &Task,
+    mut program: Counter,
+    number: usize,
+    attrs: &mut Attributes,
+) {
     if let Err(e) = ask_for_slack(&shared.job) {
         return fail(shared, task, &format!("timer slack: {e}"));
     }
-    let mut program = Counter::of(task);
     let mut worker = Worker::new(&shared.speeds[number.min(shared.job.tasks.len())]);
     loop {
         let mut failed = None;
@@ -330,12 +358,13 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
         }
         note(shared, number, now, program.take_marks());
         match step {
-            Some(Step::Run(..) | Step::RunUntil(_)) if program.busy_for_ever(task) => {
+            Some(Step::Run(..) | Step::Pieces { .. }) if program.busy_for_ever(task) => {
                 worker.run_for_ever()
             }
             // Work of any kind is the same loop.
             Some(Step::Run(work, _)) => worker.run(work.0),
-            Some(Step::RunUntil(at)) => worker.run_until(at.0),
+            Some(Step::Pieces { until, piece }) => worker.run_pieces(until.0, piece.0),
+            Some(Step::Log) => shared.log.write(),
             Some(Step::Busy(span)) => worker.busy(span.0),
             Some(Step::SleepUntil(at)) => sys::sleep_until(at.0),
             Some(Step::SharedTimer(timer, period, began)) => {
@@ -344,6 +373,15 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
                 program.timer_used(timer, period, &expiry);
                 note(shared, number, now, program.take_marks());
                 expiry.sleeps.into_iter().for_each(|until| sys::sleep_until(until.0));
+            }
+            Some(Step::Act(Event::Yield))
+                if number < shared.pids.len()
+                    && matches!(attrs.sched.policy, Policy::Deadline { .. }) =>
+            {
+                // The kernel's trace calls a task that waits for its next period preempted.
+                mark(shared, &format!("rt yields {number}"));
+                rustix::thread::sched_yield();
+                mark(shared, &format!("rt goes_on {number}"));
             }
             Some(Step::Act(event)) => {
                 if let Err(what) = act(shared, event, attrs) {
@@ -381,7 +419,7 @@ fn act(shared: &'static Shared, event: Event, attrs: &Attributes) -> Result<(), 
         Event::Fork(of) => return fork(shared, of, attrs),
         Event::Run(_)
         | Event::RunOf { .. }
-        | Event::Runtime(_)
+        | Event::Runtime { .. }
         | Event::Sleep(_)
         | Event::Busy(_)
         | Event::Duty(_)
@@ -421,10 +459,13 @@ fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), Str
             if let Err(e) = attrs.apply(&own, shared) {
                 return fail(shared, task, &format!("attributes: {e}"));
             }
+            let began = shared.began.load(Ordering::Relaxed) + task.delay.0;
             if task.delay > Span(0) {
-                sys::sleep_until(sys::mono() + task.delay.0);
+                sys::sleep_until(began);
             }
-            carry_out(shared, task, shared.job.tasks.len() + number, &mut attrs);
+            let mut program = Counter::of(task);
+            program.count_timers_from(Instant(began));
+            carry_out(shared, task, program, shared.job.tasks.len() + number, &mut attrs);
         })
         .map(drop)
         .map_err(|e| format!("fork: {e}"))

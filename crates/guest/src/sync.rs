@@ -8,7 +8,7 @@
 //! semaphore   a count
 //! ```
 //!
-//! What each does is what it does in the simulator's `sync.rs`.
+//! With `pi_enabled` a mutex is the kernel's own (FUTEX_LOCK_PI). What each does is what it does in the simulator's `sync.rs`.
 
 use risetime_job::{Expiry, Timer};
 use risetime_kernel::units::{Instant, Span};
@@ -27,6 +27,11 @@ fn wake(word: &AtomicU32, waiters: u32) {
     let _ = futex::wake(word, Flags::PRIVATE, waiters);
 }
 
+/// The thread's id, as a word of a mutex holds it.
+fn own_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
@@ -39,6 +44,8 @@ pub(crate) struct Objects {
     barriers: Vec<Barrier>,
     semaphores: Vec<AtomicU32>,
     timers: Vec<Mutex<Option<Instant>>>,
+    /// True if mutexes are the kernel's, which pass on priorities.
+    pi: bool,
 }
 
 #[derive(Debug, Default)]
@@ -61,11 +68,15 @@ impl Objects {
             barriers: objects.barriers.iter().map(barrier).collect(),
             semaphores: list(objects.semaphores),
             timers: list(objects.timers),
+            pi: objects.pi,
         }
     }
 
     pub(crate) fn lock(&self, mutex: u32) {
         let word = &self.mutexes[mutex as usize];
+        if self.pi {
+            return Objects::lock_inherited(word);
+        }
         if word.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
             Objects::lock_contended(word);
         }
@@ -77,8 +88,23 @@ impl Objects {
         }
     }
 
+    /// Takes a mutex whose word holds its owner's thread id; the kernel queues who has to wait by priority, and hands it over.
+    fn lock_inherited(word: &AtomicU32) {
+        while word.compare_exchange(0, own_id(), SeqCst, SeqCst).is_err() {
+            if futex::lock_pi(word, Flags::PRIVATE, None).is_ok() {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn unlock(&self, mutex: u32) {
         let word = &self.mutexes[mutex as usize];
+        if self.pi {
+            if word.compare_exchange(own_id(), 0, SeqCst, SeqCst).is_err() {
+                let _ = futex::unlock_pi(word, Flags::PRIVATE);
+            }
+            return;
+        }
         if word.swap(0, SeqCst) == 2 {
             wake(word, 1);
         }
@@ -91,7 +117,8 @@ impl Objects {
         while own.load(SeqCst) == 0 {
             wait_while(&own, 0);
         }
-        Objects::lock_contended(&self.mutexes[mutex as usize]);
+        let word = &self.mutexes[mutex as usize];
+        if self.pi { Objects::lock_inherited(word) } else { Objects::lock_contended(word) }
     }
 
     pub(crate) fn signal(&self, cond: u32) {
@@ -167,6 +194,7 @@ mod tests {
             conds: 1,
             semaphores: 2,
             timers: 1,
+            pi: false,
             barriers: vec![4],
         })
     }

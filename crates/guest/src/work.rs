@@ -226,12 +226,22 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs until CLOCK_MONOTONIC reads `at`. Does not count as work.
-    pub(crate) fn run_until(&mut self, at: u64) {
-        if sys::mono() < at {
-            spin_until(at);
+    /// Works in pieces of `piece` ns until CLOCK_MONOTONIC reads `until` at the end of one. What sleeping and waking took is
+    /// no part of them. The speed is looked at when the time has come: where it has changed before, which part of a piece
+    /// is left then is not known.
+    pub(crate) fn run_pieces(&mut self, until: u64, piece: u64) {
+        let began = self.time.now();
+        if sys::mono() < until {
+            spin_until(until);
         }
         self.accounted = self.time.now();
+        self.speed = self.speeds.of(sys::current_cpu());
+        let done = u128::from(self.accounted - began) * u128::from(self.speed);
+        let whole = u128::from(piece) << SHIFT;
+        let left = (whole - done % whole) >> SHIFT;
+        if u128::from(self.accounted - began) == 0 || left < u128::from(piece) {
+            self.run(left as u64);
+        }
     }
 
     /// Keeps a CPU busy for `ns`, at whatever speed; what was spent on sleeping and waking counts.
@@ -429,11 +439,11 @@ mod tests {
     }
 
     #[test]
-    fn running_for_a_time_is_no_work() {
+    fn running_for_a_time_leaves_no_work_behind() {
         let speeds = Speeds::open(&[]);
         let mut worker = Worker::new(&speeds);
         let before = sys::thread_cpu();
-        worker.run_until(sys::mono() + 3_000_000);
+        worker.run_pieces(sys::mono() + 3_000_000, 32_000);
         let start = worker.accounted;
         assert!(start > before, "the time is accounted for");
         // An interrupt's time may count as the thread's ([`CpuTime`]): seldom in ten times out of ten.

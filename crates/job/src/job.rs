@@ -11,7 +11,8 @@
 //!                                   slice), `batch SLICE`, `idle`, `fifo PRIORITY`, `rr PRIORITY`,
 //!                                   `deadline RUNTIME DEADLINE PERIOD RECLAIM` (the last: 0 or 1)
 //! stage cond 3 - 0                  of the last task: what it waits in for the one before it in a chain of jobs, what it
-//!                                   gives the one behind (`cond`, `semaphore`, `barrier`, `sleep`)
+//!                                   gives the one behind (`cond`, `semaphore`, `barrier`, `sleep`, `yield`)
+//! logs                              of the last task: it writes a log as rt-app does
 //! taskgroup 1                       of the last phase, or before any of the last task: which cgroup
 //! run 1000                          of the last phase
 //! sleep 10000000
@@ -23,7 +24,7 @@
 //! end                               so that a file cut short is no job
 //! ```
 //!
-//! Events: `run NS`, `runtime NS`, `sleep NS`, `busy NS`, `duty PERCENT`, `timer N NS [shared|absolute|both]`,
+//! Events: `run NS`, `runtime NS PIECE`, `sleep NS`, `busy NS`, `duty PERCENT`, `timer N NS [shared|absolute|both]`,
 //! `yield`, `lock M`, `unlock M`, `wait C M`, `signal C`, `broad C`, `barrier B`, `sem_wait S`, `sem_post S`,
 //! `fork F`. Of the objects there are as many as `mutexes N`, `conds N`, `semaphores N`, `timers N`
 //! say, and a barrier for each `users N`.
@@ -107,6 +108,8 @@ pub struct Objects {
     pub semaphores: u32,
     /// Timers.
     pub timers: u32,
+    /// True if mutexes pass on the priority of those that wait.
+    pub pi: bool,
     /// Barriers: for how many tasks each.
     pub barriers: Vec<u32>,
 }
@@ -151,7 +154,7 @@ pub fn event_text(event: &Event) -> String {
     match *event {
         // Nobody asks an agent for a kind of work: `risetime-vm` refuses it.
         Event::Run(s) | Event::RunOf { work: s, .. } => format!("run {}", s.0),
-        Event::Runtime(s) => format!("runtime {}", s.0),
+        Event::Runtime { time, piece } => format!("runtime {} {}", time.0, piece.0),
         Event::Sleep(s) => format!("sleep {}", s.0),
         Event::Timer { timer: Timer { index, shared, absolute }, period } => {
             let how = match (shared, absolute) {
@@ -261,6 +264,7 @@ impl Job {
             ("conds", o.conds),
             ("semaphores", o.semaphores),
             ("timers", o.timers),
+            ("pi", u32::from(o.pi)),
         ] {
             if value > 0 {
                 line(&mut s, format_args!("{key} {value}"));
@@ -340,17 +344,10 @@ impl Job {
             "set" => self.set.push((w.word()?, w.word()?)),
             "mutexes" => self.objects.mutexes = w.count()?,
             "conds" => self.objects.conds = w.count()?,
+            "pi" => self.objects.pi = w.number::<u8>()? != 0,
             "semaphores" => self.objects.semaphores = w.count()?,
             "timers" => self.objects.timers = w.count()?,
-            "cgroup" => {
-                let mut group = TaskGroup::new(w.word()?);
-                group.weight = w.number()?;
-                group.quota = u64::try_from(w.number::<i64>()?).ok().map(Span);
-                (group.period, group.burst) = (w.span()?, w.span()?);
-                (group.uclamp_min, group.uclamp_max) = (Util(w.number()?), Util(w.number()?));
-                group.idle = w.number::<u8>()? != 0;
-                self.groups.push(group);
-            }
+            "cgroup" => self.groups.push(w.cgroup()?),
             "partition" => {
                 self.partitions.push(w.cpus()?.ok_or("a partition without CPUs")?);
             }
@@ -367,6 +364,7 @@ impl Job {
                 let stage = Stage { input: w.link()?, output: w.link()? };
                 self.last_task().ok_or("a stage before any task")?.stage = stage;
             }
+            "logs" => self.last_task().ok_or("a log before any task")?.logs = true,
             "hotplug" => self.hotplug.push(Hotplug {
                 at: w.span()?,
                 cpu: CpuId(w.number()?),
@@ -382,6 +380,7 @@ impl Job {
                     attr: w.attr()?,
                     phases: Vec::new(),
                     stage: Stage::default(),
+                    logs: false,
                 };
                 match key {
                     "task" if self.forked.is_empty() => self.tasks.push(task),
@@ -434,7 +433,7 @@ impl Job {
             Event::Fork(f) => f as usize >= self.forked.len(),
             Event::Run(_)
             | Event::RunOf { .. }
-            | Event::Runtime(_)
+            | Event::Runtime { .. }
             | Event::Sleep(_)
             | Event::Busy(_)
             | Event::Duty(_)
@@ -455,6 +454,7 @@ fn link_text(link: Option<Link>) -> String {
         Some(Link::Semaphore(n)) => format!("semaphore {n}"),
         Some(Link::Barrier(n)) => format!("barrier {n}"),
         Some(Link::Sleep) => "sleep 0".into(),
+        Some(Link::Yield) => "yield 0".into(),
     }
 }
 
@@ -473,6 +473,9 @@ fn task_lines(s: &mut String, key: &str, t: &Task) {
     if t.stage != Stage::default() {
         let (input, output) = (link_text(t.stage.input), link_text(t.stage.output));
         line(s, format_args!("stage {input} {output}"));
+    }
+    if t.logs {
+        line(s, format_args!("logs"));
     }
     for p in &t.phases {
         let (name, repeat, attr) = (escape(&p.name), repeat_text(p.repeat), attr_text(&p.attr));
@@ -587,11 +590,28 @@ impl<'a> Words<'a> {
             "semaphore" => Some(Link::Semaphore(number)),
             "barrier" => Some(Link::Barrier(number)),
             "sleep" => Some(Link::Sleep),
+            "yield" => Some(Link::Yield),
             other => return Err(format!("`{other}` is nothing to wait in")),
         })
     }
     fn span(&mut self) -> Result<Span, String> {
         self.number().map(Span)
+    }
+    fn cgroup(&mut self) -> Result<TaskGroup, String> {
+        let mut group = TaskGroup::new(self.word()?);
+        group.weight = self.number()?;
+        group.quota = u64::try_from(self.number::<i64>()?).ok().map(Span);
+        (group.period, group.burst) = (self.span()?, self.span()?);
+        (group.uclamp_min, group.uclamp_max) = (Util(self.number()?), Util(self.number()?));
+        group.idle = self.number::<u8>()? != 0;
+        Ok(group)
+    }
+    /// Reads the work of a piece, which takes some time.
+    fn piece(&mut self) -> Result<Span, String> {
+        match self.span()? {
+            Span(0) => Err("a piece of no work".into()),
+            piece => Ok(piece),
+        }
     }
     fn repeat(&mut self) -> Result<Repeat, String> {
         match self.next()? {
@@ -622,7 +642,7 @@ impl<'a> Words<'a> {
     fn event(&mut self, key: &str) -> Result<Option<Event>, String> {
         Ok(Some(match key {
             "run" => Event::Run(self.span()?),
-            "runtime" => Event::Runtime(self.span()?),
+            "runtime" => Event::Runtime { time: self.span()?, piece: self.piece()? },
             "sleep" => Event::Sleep(self.span()?),
             "timer" => {
                 let (index, period) = (self.number()?, self.span()?);

@@ -17,6 +17,21 @@ use risetime_kernel::units::{CpuId, Instant, Span, Util};
 /// Largest number of times that a task may be forked in a run (rt-app's own limit).
 pub const MAX_FORKS: u32 = 1024;
 
+/// Work that never ends (`"run": -1`), and the longest time of an event: 11 days.
+pub const FOR_EVER: Span = Span::from_us(1_000_000_000_000);
+
+/// Work of a piece of `runtime` on the CPU of the calibration at its top frequency (rt-app: `loadwait(32)`).
+pub const PIECE: Span = Span::from_us(32);
+
+/// Bytes of a line of rt-app's log (`log_timing`: eleven columns and the end of the line).
+pub const LOG_LINE: u32 = 124;
+
+/// Bytes that come together before the C library writes them out (`st_blksize` of a file on any common file system).
+pub const LOG_BUFFER: u32 = 4096;
+
+/// Time that writing out [`LOG_BUFFER`] bytes takes: the median of 23 rounds of rt-app 1.0 under Linux 6.18 (36 to 65 µs).
+pub const LOG_WRITE: Span = Span::from_us(44);
+
 /// One thread. `A`: what may change at its creation and with each phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task<A> {
@@ -34,6 +49,9 @@ pub struct Task<A> {
     /// The task's place in its chain of jobs: where it waits for the task before it, and what it
     /// gives the one behind it.
     pub stage: Stage,
+    /// True if rt-app would write a line of its log for each round of a phase, which lets others in where it
+    /// writes out what has come together ([`Step::Log`](program::Step::Log)).
+    pub logs: bool,
 }
 
 impl<A> Task<A> {
@@ -43,10 +61,26 @@ impl<A> Task<A> {
         let busy = |phases: &[Phase<A>]| {
             !phases.iter().flat_map(|phase| &phase.events).any(Event::sleeps_or_waits)
         };
+        let last = self.phases.iter().position(|phase| phase.repeat == Repeat::Forever);
+        let reached = &self.phases[..last.map_or(self.phases.len(), |last| last + 1)];
+        if reached.iter().any(|phase| phase.events.contains(&Event::Run(FOR_EVER))) {
+            return true;
+        }
         match self.phases.iter().find(|phase| phase.repeat == Repeat::Forever) {
             Some(phase) => busy(std::slice::from_ref(phase)),
             None => self.repeat == Repeat::Forever && busy(&self.phases),
         }
+    }
+}
+
+impl<A> Task<A> {
+    /// Whether it takes mutexes in rounds of which some never pause.
+    pub fn contends(&self) -> bool {
+        let locks = |event: &Event| matches!(event, Event::Lock(_));
+        let never_pauses = |phase: &Phase<A>| {
+            phase.events.iter().any(locks) && !phase.events.iter().any(Event::sleeps_or_waits)
+        };
+        self.phases.iter().any(never_pauses)
     }
 }
 
@@ -186,8 +220,14 @@ pub enum Event {
         /// Number of the kind.
         kind: u32,
     },
-    /// Run until this much wall-clock time has passed since the event began (`runtime`).
-    Runtime(Span),
+    /// Run pieces of work until this much wall-clock time has passed since the event began, as is seen at the
+    /// end of each (`runtime`).
+    Runtime {
+        /// Time that has to pass.
+        time: Span,
+        /// Work of a piece, as time at capacity 1024 and top frequency; at least 1 ns.
+        piece: Span,
+    },
     /// Sleep this long (`sleep`).
     Sleep(Span),
     /// rt-app's `timer`. A timer has a reference r, at first the time at which the task that
@@ -294,7 +334,7 @@ impl Event {
         match self {
             Event::Run(t)
             | Event::RunOf { work: t, .. }
-            | Event::Runtime(t)
+            | Event::Runtime { time: t, .. }
             | Event::Sleep(t)
             | Event::Busy(t) => t.0 > 0,
             Event::Timer { period, .. } => period.0 > 0,
@@ -327,7 +367,7 @@ impl Event {
                 self,
                 Event::Run(_)
                     | Event::RunOf { .. }
-                    | Event::Runtime(_)
+                    | Event::Runtime { .. }
                     | Event::Sleep(_)
                     | Event::Busy(_)
                     | Event::Duty(_)

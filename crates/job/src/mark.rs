@@ -144,10 +144,12 @@ pub enum Link {
     Barrier(u32),
     /// None with another task: it sleeps for a time.
     Sleep,
+    /// None with another task: a deadline task is done with its period (`sched_yield`).
+    Yield,
 }
 
 impl Link {
-    /// The link that waits in this event.
+    /// The link that waits in this event, whichever class its task is of ([`Link::Yield`]: of a deadline task).
     pub const fn input(event: &Event) -> Option<Link> {
         match *event {
             Event::Wait { cond, .. } => Some(Link::Cond(cond)),
@@ -218,7 +220,9 @@ impl Marks {
 
     /// Starts, or continues, the program; its timers count from `began`.
     pub fn goes_on(&mut self, began: Instant) {
-        if !std::mem::replace(&mut self.began, true) && self.stage.input.is_none() {
+        // A deadline task's first period begins as its timers do, and not with something that it waits for.
+        let at_once = matches!(self.stage.input, None | Some(Link::Yield));
+        if !std::mem::replace(&mut self.began, true) && at_once {
             let (release, period) = (Some(began), self.period);
             self.upcoming = Some(JobMark::Begins { release, period, counted: false });
         }
@@ -227,7 +231,11 @@ impl Marks {
 
     /// Notes that the task begins `event`, which is no timer.
     pub fn event(&mut self, event: &Event) {
-        let input = Link::input(event).filter(|link| self.stage.input == Some(*link));
+        let waits = match event {
+            Event::Yield => Some(Link::Yield),
+            _ => Link::input(event),
+        };
+        let input = waits.filter(|link| self.stage.input == Some(*link));
         if Link::output(event).is_some_and(|link| self.stage.output == Some(link)) {
             self.marks.push(JobMark::Gives);
         }

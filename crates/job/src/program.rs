@@ -9,7 +9,7 @@
 //! What a program means in cases is in `tests/programs.txt`.
 
 use crate::mark::{JobMark, Marks};
-use crate::{Event, Expiry, Repeat, Task, Timer, duty};
+use crate::{Event, Expiry, LOG_BUFFER, LOG_LINE, Repeat, Task, Timer, duty};
 use risetime_kernel::units::{Instant, Span};
 
 /// Next step of a task. Times are those of the clock that [`Counter::next`] is told.
@@ -19,8 +19,15 @@ pub enum Step {
     Phase(usize),
     /// Work worth this time at capacity 1024 and top frequency; of which kind, 0 the plain one.
     Run(Span, u16),
-    /// Run until then.
-    RunUntil(Instant),
+    /// Run pieces of so much work until one ends then or later.
+    Pieces {
+        /// Time that has to have come.
+        until: Instant,
+        /// Work of a piece, as time at capacity 1024 and top frequency.
+        piece: Span,
+    },
+    /// Write out the log, and be busy with that.
+    Log,
     /// Sleep until then.
     SleepUntil(Instant),
     /// Have a CPU for this long.
@@ -57,6 +64,8 @@ pub struct Counter {
     done: u64,
     /// Marks of the task's jobs, if it has any.
     marks: Option<Box<Marks>>,
+    /// Bytes of the log that are not written out.
+    logged: u32,
 }
 
 impl Counter {
@@ -74,6 +83,8 @@ impl Counter {
             steps: (Instant(0), 0),
             done: 0,
             marks: Marks::of(task).map(Box::new),
+            // The line that names the columns.
+            logged: LOG_LINE,
         }
     }
 
@@ -143,7 +154,7 @@ impl Counter {
         let Some(phase) = task.phases.get(self.phase) else { return false };
         let endless = phase.repeat == Repeat::Forever
             || (task.repeat == Repeat::Forever && task.phases.len() == 1);
-        endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
+        endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime { .. }))
     }
 
     /// The next step of `task`; events of no time are passed over. `None`: it makes no progress.
@@ -174,9 +185,13 @@ impl Counter {
             let Some(&event) = phase.events.get(self.event) else {
                 self.phase_rounds = self.phase_rounds.saturating_add(1);
                 self.event = 0;
+                let writes = task.logs && self.logs(&phase.events);
                 if !more(phase.repeat, self.phase_rounds) {
                     self.phase += 1;
                     (self.phase_rounds, self.entered) = (0, false);
+                }
+                if writes {
+                    return Some(Step::Log);
                 }
                 continue;
             };
@@ -190,12 +205,14 @@ impl Counter {
             match event {
                 Event::Run(Span(0))
                 | Event::RunOf { work: Span(0), .. }
-                | Event::Runtime(Span(0))
+                | Event::Runtime { time: Span(0), .. }
                 | Event::Sleep(Span(0))
                 | Event::Busy(Span(0)) => {}
                 Event::Run(work) => return Some(Step::Run(work, 0)),
                 Event::RunOf { work, kind } => return Some(Step::Run(work, kind as u16 + 1)),
-                Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
+                Event::Runtime { time, piece } => {
+                    return Some(Step::Pieces { until: now + time, piece });
+                }
                 Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
                 Event::Busy(span) => return Some(Step::Busy(span)),
                 Event::Timer { timer, period } if timer.shared => {
@@ -221,6 +238,18 @@ impl Counter {
             }
         }
         None
+    }
+
+    /// Adds a round's line to the log; true if the log is written out then, behind a round that matters: one that
+    /// takes a mutex and never pauses, so that this is where somebody else gets it.
+    fn logs(&mut self, events: &[Event]) -> bool {
+        self.logged += LOG_LINE;
+        let full = self.logged >= LOG_BUFFER;
+        if full {
+            self.logged -= LOG_BUFFER;
+        }
+        let locks = |event: &Event| matches!(event, Event::Lock(_));
+        full && events.iter().any(locks) && !events.iter().any(Event::sleeps_or_waits)
     }
 
     #[inline]
@@ -281,7 +310,10 @@ mod tests {
                 said += &match step {
                     None => " stuck".into(),
                     Some(Step::Run(work, _)) => format!(" run {}", work.0),
-                    Some(Step::RunUntil(at)) => format!(" until {}", at.0),
+                    Some(Step::Pieces { until, piece }) => {
+                        format!(" pieces {} until {}", piece.0, until.0)
+                    }
+                    Some(Step::Log) => " log".into(),
                     Some(Step::SleepUntil(at)) => format!(" sleep {}", at.0),
                     Some(Step::Exit) => " exit".into(),
                     Some(Step::Busy(span)) => format!(" busy {}", span.0),
@@ -312,7 +344,7 @@ mod tests {
             p.busy_for_ever(task)
         };
         assert!(of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\n"));
-        assert!(of("task t 0 1 * * * *\nphase p -1 * * * *\nrun 5\nruntime 6\n"));
+        assert!(of("task t 0 1 * * * *\nphase p -1 * * * *\nrun 5\nruntime 6 1\n"));
         assert!(!of("task t 0 1 * * * *\nphase p 1 * * * *\nrun 5\n"));
         assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\nsleep 1\n"));
         assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\nphase q 1 * * * *\nrun 5\n"));

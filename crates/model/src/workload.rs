@@ -36,6 +36,7 @@ mod bind;
 mod change;
 mod doubt;
 mod events;
+mod export;
 mod group;
 mod hotplug;
 mod job;
@@ -44,17 +45,25 @@ mod meet;
 mod objects;
 mod omitted;
 mod partitions;
+mod placeholder;
 mod policy;
 mod qos;
 mod read;
+mod rtapp;
 mod tree;
+mod yaml;
 
 pub use change::{Change, KeyOf};
+pub use export::Exported;
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};
 pub use risetime_job::program::{Counter, Step};
-pub use risetime_job::{Event, Expiry, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer, duty};
+pub use risetime_job::{
+    Event, Expiry, FOR_EVER, Hotplug, LOG_WRITE, MAX_FORKS, PIECE, Policy, Repeat, TaskGroup,
+    Timer, duty,
+};
+pub use rtapp::RtApp;
 pub use tree::Tree;
 
 pub(crate) use read::about_in;

@@ -58,7 +58,7 @@ const TASK: &[&str] = &[
     r#""run": "10""#,
     r#""run": 1.5"#,
     r#""run": 1e3"#,
-    r#""run": -1"#,
+    r#""run": -2"#,
     r#""sleep": -5"#,
     r#""delay": -5, "run": 1"#,
     r#""run": 99999999999999999999999"#,
@@ -199,7 +199,6 @@ const GLOBAL: &[&str] = &[
     r#""calibration": "CPU1x""#,
     r#""calibration": "CPU4096""#,
     r#""calibration": true"#,
-    r#""fragg": 3"#,
     r#""mem_buffer_size": 0"#,
     r#""io_device": 3"#,
 ];

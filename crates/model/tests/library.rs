@@ -114,6 +114,7 @@ fn rampup_is_a_hundred_naps_and_then_busy_to_the_end() {
     assert_eq!(
         w.tasks,
         [TaskSpec {
+            logs: false,
             stage: Default::default(),
             comm: "rampup".into(),
             delay: ms(0),

@@ -8,6 +8,7 @@ mod bad_workloads;
 mod common;
 mod library;
 mod properties;
+mod rt_app;
 mod settings;
 mod tasksets;
 mod workloads;

@@ -258,10 +258,10 @@ static BY_KTHREAD: governor::Descriptor = sampling(Works::Sugov, |_, _, _| {
 const BUSY: &str = r#"{"tasks": {"t": {
     "loop": 1,
     "phases": {
-        "a": {"runtime": 50000, "sleep": 30000},
-        "b": {"runtime": 10000, "sleep": 30000},
-        "c": {"runtime": 16000, "sleep": 24000},
-        "d": {"runtime": 17000}}}}}"#;
+        "a": {"runtime": 49900, "sleep": 30100},
+        "b": {"runtime": 9950, "sleep": 30000},
+        "c": {"runtime": 15900, "sleep": 24000},
+        "d": {"runtime": 16900}}}}}"#;
 
 #[test]
 fn a_governor_samples_idle_time_by_a_timer_of_its_own() {
@@ -291,13 +291,13 @@ fn a_deferrable_timer_wakes_no_idle_cpu() {
     let custom = Custom { governor: Some(&DEFERRABLE), ..Custom::default() };
     let trace = run(custom, &one_cpu(), BUSY, "mainline", 300);
     // Due at 20, 40, 60, 100, 140, 180, 200. Asleep from 50, 90, 136 and 177 ms on, each time without a tick from the
-    // second one on: what is due at 60, 100 and 140 expires when the task wakes, at 80, 120 and 160; what
+    // second one on: what is due at 60, 100 and 140 expires when the task wakes, at 80, 120 and just before 160; what
     // is due at 180 by the tick of that moment, the first since the task has gone; that of 200 never.
     //   at        20   40   80  120  160  180
     //   since     0   20   40   80  120  160
     //   busy     20   20   10   10   16   17 ms
     //   GHz       4    4    1    1    2    4
-    let wanted = [(0, 1), (20, 4), (80, 1), (160, 2), (180, 4)];
+    let wanted = [(0, 1), (20, 4), (80, 1), (159, 2), (180, 4)];
     assert_eq!(freqs(&trace), wanted);
     // Nothing happens on the CPU once it sleeps for ever.
     let last = trace.events().last().expect("events").0;
@@ -458,7 +458,7 @@ fn schedutil_follows_a_tracker_of_windows() {
     // Of each 10 ms 4 are busy, at any speed: util 409, with headroom 511, of 4 GHz 1.996: 2 GHz, from
     // the first wakeup after a whole window on. Then 10 of 10: all of it.
     let workload = r#"{"tasks": {"t": {"phases": {
-        "part": {"loop": 10, "runtime": 4000, "timer": {"ref": "unique", "period": 10000}},
+        "part": {"loop": 10, "runtime": 3900, "timer": {"ref": "unique", "period": 10000}},
         "all": {"loop": 1, "runtime": 60000}}}}}"#;
     let trace = run(tracked(&WINDOWS), &one_cpu(), workload, "mainline", 150);
     let found = freqs(&trace);

@@ -103,6 +103,8 @@ reasons! {
     16 Hotplug "hotplug" "its CPU went offline",
     /// The decision is given by another trace (`verify`'s mode *given*).
     17 Given "given" "given",
+    /// A deadline task that yielded is where it was as its next period begins (`dl_task_timer`).
+    40 NewPeriod "new_period" "its next period begins",
     // Frequency.
     /// The util asks for this frequency.
     18 Util "util" "util",

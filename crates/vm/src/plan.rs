@@ -102,6 +102,7 @@ pub(crate) fn plan(
             conds: workload.objects.conds.len() as u32,
             semaphores: workload.objects.semaphores.len() as u32,
             timers: workload.objects.timers.len() as u32,
+            pi: workload.objects.pi,
             barriers: workload.objects.barriers.iter().map(|b| b.users).collect(),
         },
     };
@@ -450,6 +451,7 @@ fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> T
         attr: attr(&t.attr, true),
         phases: t.phases.iter().map(phase).collect(),
         stage: t.stage,
+        logs: t.logs,
     }
 }
 

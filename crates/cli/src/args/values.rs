@@ -141,6 +141,18 @@ pub(super) fn change(text: &str) -> Result<Change, String> {
     Ok(Change { key: key.into(), value: value.into() })
 }
 
+/// `NAME=VALUE` of a placeholder, `__NAME__`.
+pub(super) fn placeholder(text: &str) -> Result<Change, String> {
+    let name = |name: &str| {
+        let name = name.trim_start_matches("__").trim_end_matches("__");
+        let fine = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+        (!name.is_empty() && name.chars().all(fine)).then(|| format!("__{name}__"))
+    };
+    let parts = text.split_once('=').and_then(|(key, value)| Some((name(key)?, value)));
+    let (key, value) = parts.ok_or("wanted NAME=VALUE in capitals, as in DURATION=5")?;
+    Ok(Change { key, value: value.into() })
+}
+
 pub(super) fn setting(text: &str) -> Result<(String, Value), String> {
     parse_setting(text, text).map_err(|e| e.what)
 }

@@ -11,6 +11,7 @@ mod names;
 mod outputs;
 mod pictures;
 mod results;
+mod rt_app;
 mod screens;
 mod sweep;
 mod why;

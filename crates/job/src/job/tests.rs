@@ -41,6 +41,7 @@ fn full() -> Job {
             delay: Span(8),
             repeat: Repeat::Forever,
             stage: Stage { input: Some(Link::Cond(3)), output: Some(Link::Barrier(4)) },
+            logs: true,
             attr: attr.clone(),
             phases: vec![Phase {
                 name: "*".into(),
@@ -48,7 +49,7 @@ fn full() -> Job {
                 attr: Attr { policy: Some(Policy::Fifo { priority: 99 }), ..Attr::default() },
                 events: vec![
                     Event::Run(Span(1)),
-                    Event::Runtime(Span(2)),
+                    Event::Runtime { time: Span(2), piece: Span(7) },
                     Event::Sleep(Span(3)),
                     timer(4, false, false, u64::MAX),
                     timer(0, true, true, 1),
@@ -92,7 +93,14 @@ fn full() -> Job {
         ],
         partitions: vec![vec![1], vec![2, 3]],
         hotplug: vec![Hotplug { at: Span(5), cpu: CpuId(3), online: false, place: (0, 0) }],
-        objects: Objects { mutexes: 1, conds: 2, semaphores: 3, timers: 4, barriers: vec![2, 3] },
+        objects: Objects {
+            mutexes: 1,
+            conds: 2,
+            semaphores: 3,
+            timers: 4,
+            barriers: vec![2, 3],
+            pi: true,
+        },
     }
 }
 

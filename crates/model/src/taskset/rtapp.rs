@@ -260,7 +260,7 @@ fn task_of(
             Event::RunOf { work, kind } => {
                 Step::Run(work, workload.objects.kinds.get(kind as usize).cloned())
             }
-            Event::Runtime(time) => Step::Time(time),
+            Event::Runtime { time, .. } => Step::Time(time),
             Event::Lock(m) => Step::Lock(m as usize),
             Event::Unlock(m) => Step::Unlock(m as usize),
             Event::SemWait(s) => Step::Take(mutexes + s as usize),

@@ -9,7 +9,7 @@ use super::events::Kind;
 use super::job;
 use super::json::{MAX_US, Reader};
 use super::objects::{Barrier, Names, Objects};
-use super::{BYTES_PER_US, Event, TaskSpec, Timer, WRITE_CALL_NS};
+use super::{BYTES_PER_US, Event, FOR_EVER, PIECE, TaskSpec, Timer, WRITE_CALL_NS};
 use crate::InputError;
 use crate::input::one_line;
 use jsonc_parser::ast::{ObjectProp, Value};
@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a `mem` or `iorun`.
 const MAX_BYTES: i64 = 1 << 50;
+/// Kinds of `memrun`, and the time in ns of one of its accesses: a load that waits for the one before it from memory, a byte
+/// read, a byte written, each in a loop of its own. Estimates.
+const MEMRUN: [(&str, u64); 3] = [("chase", 100), ("read", 1), ("write", 1)];
 /// rt-app's `mem_buffer_size` where the file says nothing.
 const BUFFER: u64 = 4 << 20;
 
@@ -29,7 +32,7 @@ pub(super) struct Shared {
     conds: Names,
     semaphores: Names,
     barriers: Names,
-    /// Events that name each barrier.
+    /// Users of each barrier: the events that name it, once for each instance of their task.
     barrier_users: Vec<u32>,
     forks: Names,
     kinds: Names,
@@ -39,6 +42,8 @@ pub(super) struct Shared {
     forked_at: Vec<Range>,
     /// `mem_buffer_size`, in bytes.
     pub(super) buffer: Option<u64>,
+    /// `pi_enabled`.
+    pub(super) pi: bool,
     /// `io_device` is a device whose writes are copied.
     pub(super) copies: bool,
 }
@@ -53,6 +58,8 @@ pub(super) struct TaskNames {
     /// Timers in absolute mode: one event that says so is enough.
     absolute: BTreeSet<u32>,
     held: BTreeSet<u32>,
+    /// Number of the task's instances, each of which comes to its barriers.
+    instances: u32,
     /// The kind of what it runs from here on; `None`: plain work.
     pub(super) kind: Option<u32>,
     /// A barrier that it waits at, for an error if it is forked.
@@ -82,7 +89,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), InputError> {
         let event = match kind {
             Kind::Run => {
-                let work = self.us(prop, what)?;
+                let work = self.work(prop, what)?;
                 names.kind.map_or(Event::Run(work), |kind| Event::RunOf { work, kind })
             }
             Kind::Work => {
@@ -93,10 +100,11 @@ impl<'a> Reader<'a> {
                 }
                 return Ok(());
             }
-            Kind::Runtime => Event::Runtime(self.us(prop, what)?),
+            Kind::Runtime => Event::Runtime { time: self.us(prop, what)?, piece: PIECE },
             Kind::Sleep => Event::Sleep(self.us(prop, what)?),
             Kind::Timer => self.timer(prop, what, names)?,
             Kind::Mem => Event::Busy(writing(self.bytes(prop, what)?)),
+            Kind::Memrun => Event::Busy(self.memrun(prop, what)?),
             Kind::Iorun => Event::Busy(shared.iorun(self.bytes(prop, what)?)),
             Kind::Duty => {
                 let key = prop.name.as_str();
@@ -147,13 +155,57 @@ impl<'a> Reader<'a> {
             }
             Kind::Barrier => {
                 names.barrier_at = Some(prop.range);
-                Event::Barrier(shared.barrier(self.string(prop, what)?))
+                Event::Barrier(shared.barrier(self.string(prop, what)?, names.instances))
             }
             Kind::SemWait => Event::SemWait(shared.semaphores.number(self.string(prop, what)?)),
             Kind::SemPost => Event::SemPost(shared.semaphores.number(self.string(prop, what)?)),
         };
         events.push(event);
         Ok(())
+    }
+
+    /// The work of a `run`: -1 is work that never ends (rt-app counts its µs without a sign).
+    fn work(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Span, InputError> {
+        let us = self.whole(&prop.value, prop.name.as_str(), what, -1..=MAX_US, " µs")?;
+        Ok(u64::try_from(us).map_or(FOR_EVER, Span::from_us))
+    }
+
+    /// The time that a `memrun` takes, at whatever frequency: an estimate, as that of `mem`.
+    fn memrun(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Span, InputError> {
+        let what = format!("{what}: `{}`", one_line(prop.name.as_str()));
+        let object = self.object(&prop.value, &what)?;
+        self.once(object, &what, |_| true)?;
+        let (mut kind, mut size, mut count) = (None, None, None);
+        for p in &object.properties {
+            let whole = || self.whole(&p.value, p.name.as_str(), &what, 0..=MAX_BYTES, "");
+            match p.name.as_str() {
+                "type" => {
+                    let found = self.string(p, &what)?;
+                    let known = MEMRUN.iter().find(|(name, _)| *name == found);
+                    kind = Some(known.map(|(_, ns)| *ns).ok_or_else(|| {
+                        let text = format!(
+                            "{what}: `type` is \"{}\", wanted \"chase\", \"read\" or \"write\"",
+                            one_line(found)
+                        );
+                        self.error(&p.value, text)
+                    })?);
+                }
+                "size" => size = Some(whole()?),
+                "count" => count = Some(whole()?),
+                "stride" => drop(whole()?),
+                "pattern" | "ref" => drop(self.string(p, &what)?),
+                other => {
+                    let known = ["count", "pattern", "ref", "size", "stride", "type"];
+                    return Err(self.unknown(p, &format!("{what}: "), other, &known));
+                }
+            }
+        }
+        match (kind, size, count) {
+            (Some(ns), Some(_), Some(count)) => Ok(bounded((count as u64).saturating_mul(ns))),
+            (None, ..) => Err(self.error(object, format!("{what} has no `type`"))),
+            (_, None, _) => Err(self.error(object, format!("{what} has no `size`"))),
+            (_, _, None) => Err(self.error(object, format!("{what} has no `count`"))),
+        }
     }
 
     fn bytes(&self, prop: &ObjectProp<'a>, what: &str) -> Result<u64, InputError> {
@@ -262,7 +314,6 @@ impl<'a> Reader<'a> {
         &self,
         tasks: &mut [Parsed<'_, 'a>],
         shared: Shared,
-        without_effect: &mut Vec<String>,
     ) -> Result<(Vec<TaskSpec>, Objects), InputError> {
         let forks: Vec<(String, Range)> =
             shared.forks.into_list().into_iter().zip(shared.forked_at).collect();
@@ -287,12 +338,6 @@ impl<'a> Reader<'a> {
             originals.push(index);
         }
         let timers = share_timers(tasks, &originals);
-        for t in tasks.iter().filter(|t| t.instances > 1 && t.names.barrier_at.is_some()) {
-            without_effect.push(format!(
-                "task `{}`: `instance` on the number of tasks that a barrier waits for: as in rt-app, it is how often the file names the barrier",
-                t.name
-            ));
-        }
         let forked = originals
             .iter()
             .map(|i| TaskSpec { comm: tasks[*i].name.clone(), ..tasks[*i].spec.clone() });
@@ -304,15 +349,16 @@ impl<'a> Reader<'a> {
             semaphores: shared.semaphores.into_list(),
             timers,
             kinds: shared.kinds.into_list(),
+            pi: shared.pi,
         };
         Ok((forked.collect(), objects))
     }
 }
 
 impl TaskNames {
-    /// Names for the objects of the task with this name.
-    pub(super) fn of(task: &str) -> TaskNames {
-        TaskNames { task: task.to_string(), ..TaskNames::default() }
+    /// Names for the objects of the task with this name and so many instances.
+    pub(super) fn of(task: &str, instances: usize) -> TaskNames {
+        TaskNames { task: task.to_string(), instances: instances as u32, ..TaskNames::default() }
     }
 }
 
@@ -321,10 +367,10 @@ impl Shared {
         self.mutexes.into_list()
     }
 
-    fn barrier(&mut self, name: &str) -> u32 {
+    fn barrier(&mut self, name: &str, users: u32) -> u32 {
         let barrier = self.barriers.number(name);
         self.barrier_users.resize(self.barrier_users.len().max(barrier as usize + 1), 0);
-        self.barrier_users[barrier as usize] += 1;
+        self.barrier_users[barrier as usize] += users;
         barrier
     }
 

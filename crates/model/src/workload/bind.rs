@@ -1,7 +1,7 @@
 //! A workload meets a machine: do its CPUs exist, and how much work is `run`?
 
 use super::read::{CALIBRATION, kind_place};
-use super::{Attr, Event, Policy, Repeat, TaskSpec, Workload};
+use super::{Attr, Event, FOR_EVER, Policy, Repeat, TaskSpec, Workload};
 use crate::input::{meant, one_line};
 use crate::platform::cpu_ranges;
 use crate::{InputError, Platform};
@@ -43,7 +43,9 @@ impl Workload {
         let events = tasks.flat_map(|t| &mut t.phases).flat_map(|p| &mut p.events);
         for event in events {
             match event {
+                Event::Run(FOR_EVER) => {}
                 Event::Run(work) => *work = rescale(*work, capacity),
+                Event::Runtime { piece, .. } => *piece = rescale(*piece, capacity).max(Span(1)),
                 Event::RunOf { work, kind } => {
                     let of = &platform.domains[domain].work[*kind as usize];
                     *work = rescale_by(*work, of.speed_ppm.last().copied().unwrap_or(PPM), PPM);

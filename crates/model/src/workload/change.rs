@@ -12,8 +12,8 @@
 //! is put behind the others of its object, unless it is an event's.
 
 use super::json::{Reader, describe};
-use super::omitted;
 use super::{Workload, events};
+use super::{omitted, placeholder};
 use crate::InputError;
 use crate::input::one_line;
 use jsonc_parser::ast::{Object, Value};
@@ -24,7 +24,7 @@ use std::fmt;
 /// Names that a message lists.
 const LISTED: usize = 40;
 
-/// A change of one key.
+/// A change of one key, or, if the key is a placeholder, `__NAME__`, the value that is filled in for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The path of the key.
@@ -76,7 +76,16 @@ impl Workload {
     /// Errors: as [`Workload::load`]'s; a key that is not there and cannot be added.
     pub fn load_changed(name_or_path: &str, changes: &[Change]) -> Result<Workload, InputError> {
         let (mut text, place, mut name) = Workload::located(name_or_path)?;
+        // Until they are filled in, it is no JSON.
         for change in changes {
+            if let Some(key) = placeholder::name_of(&change.key) {
+                text = placeholder::fill(&text, &place, key, &change.value)?;
+                name += &format!("+{change}");
+            }
+        }
+        let keys = |change: &&Change| placeholder::name_of(&change.key).is_none();
+        for change in changes.iter().filter(keys) {
+            placeholder::check(&text, &place)?;
             text = changed(&text, &place, change)?;
             name += &format!("+{change}");
         }
@@ -230,7 +239,7 @@ fn added(object: &Object<'_>, key: &str, value: &str) -> Edit {
 }
 
 /// `value` as JSON; where a text stood it stays one.
-fn json(value: &str, text: bool) -> String {
+pub(super) fn json(value: &str, text: bool) -> String {
     let plain = value.starts_with(['[', '{']) || value == "true" || value == "false";
     if !text && (plain || is_number(value)) { value.to_string() } else { quoted(value) }
 }

@@ -214,7 +214,7 @@ fn takes(event: &Event, capacity: Capacity) -> u128 {
         Event::Run(work) | Event::RunOf { work, .. } => {
             u128::from(work.0) * u128::from(SCALE) / u128::from(capacity.0)
         }
-        Event::Runtime(time) | Event::Busy(time) => u128::from(time.0),
+        Event::Runtime { time, .. } | Event::Busy(time) => u128::from(time.0),
         _ => 0,
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of rt-app: which are events, which are attributes, and which are not supported.
 
-/// The events of rt-app; semaphores, `duty` and `kind` are not its.
+/// The events of rt-app; `duty` and `kind` are not its.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Run,
@@ -8,6 +8,7 @@ pub(super) enum Kind {
     Sleep,
     Timer,
     Mem,
+    Memrun,
     Iorun,
     Duty,
     Yield,
@@ -66,7 +67,7 @@ pub(super) const PROPERTIES: [(&str, bool); 20] = [
 ];
 
 /// The supported events, for messages.
-pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, duty, yield, fork, lock, \
+pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, memrun, iorun, duty, yield, fork, lock, \
      unlock, wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post, kind";
 
 /// Older names, which rt-app reads for the sake of old files, and what they are called now. (`runtime` for
@@ -80,7 +81,7 @@ const WITHOUT_EVENTS: [&str; 3] = ["exec", "lock_order", "resources"];
 const EXTERNAL: &str = "external_workload";
 
 /// Events by prefix. A longer prefix stands before one that it begins with.
-const PREFIXES: [(&str, Kind); 21] = [
+const PREFIXES: [(&str, Kind); 22] = [
     ("lock", Kind::Lock),
     ("unlock", Kind::Unlock),
     ("wait", Kind::Wait),
@@ -93,6 +94,7 @@ const PREFIXES: [(&str, Kind); 21] = [
     ("timer", Kind::Timer),
     ("suspend", Kind::Suspend),
     ("resume", Kind::Resume),
+    ("memrun", Kind::Memrun),
     ("mem", Kind::Mem),
     ("iorun", Kind::Iorun),
     ("duty", Kind::Duty),
@@ -131,7 +133,7 @@ pub(super) fn classify(key: &str) -> Key {
 }
 
 /// Keys of `global` that are accepted and have no effect, each with the reason.
-pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 11] = [
+pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 10] = [
     ("cumulative_slack", "slack is not logged"),
     ("frag", "rt-app no longer reads it either"),
     ("ftrace", "the trace has every event already"),
@@ -141,7 +143,6 @@ pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("log_level", "rt-app's messages are not printed"),
     ("log_size", "rt-app's log files are not written"),
     ("logdir", "rt-app's log files are not written"),
-    ("pi_enabled", "a mutex does not pass on its waiters' priority"),
     ("spacing", "tasks start together, or after their `delay`"),
 ];
 
@@ -165,6 +166,7 @@ mod tests {
             ("sem_wait3", Key::Event(Kind::SemWait)),
             ("membind_nodes", Key::Property("membind_nodes")),
             ("memory", Key::Event(Kind::Mem)),
+            ("memrun_a", Key::Event(Kind::Memrun)),
             ("taskgroup", Key::Property("taskgroup")),
             ("period", Key::Property("dl-period")),
             ("deadline", Key::Property("dl-deadline")),

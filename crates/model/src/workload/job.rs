@@ -217,7 +217,12 @@ impl<'a> Reader<'a> {
         let name = said.as_ref().and_then(|said| said.name.clone());
         let name = name.unwrap_or_else(|| head.name.clone());
         if !has_timer(&head.spec) {
-            let input = events(&head.spec).find_map(Link::input);
+            // A deadline task that yields is done with its period, whatever else it waits for in it.
+            let yields = reserved.is_some() && events(&head.spec).any(|e| *e == Event::Yield);
+            let input = match yields {
+                true => Some(Link::Yield),
+                false => events(&head.spec).find_map(Link::input),
+            };
             let lacks = match (input, deadline) {
                 (None, _) => Some(", sleep or wait where its jobs would begin and end"),
                 (_, None) => Some(", so its jobs need a `deadline`"),

@@ -4,7 +4,7 @@
 //! mutex       lock, unlock; wait and sync name one     every task begins without
 //! cond        wait, sync, signal, broad
 //! suspend     a mutex and a cond of that name
-//! barrier     its users are the events that name it: rt-app counts them in the file, not by instance
+//! barrier     its users are the events that name it, once for each instance of their task
 //! ```
 //!
 //! A task's events are a straight line with loops, so whether it holds a mutex is known of each
@@ -30,6 +30,8 @@ pub struct Objects {
     pub timers: Vec<String>,
     /// Kinds of work, as the platform's tables name them.
     pub kinds: Vec<String>,
+    /// True if mutexes pass on the priority of those that wait, and are handed over (`pi_enabled`).
+    pub pi: bool,
 }
 
 /// A barrier.

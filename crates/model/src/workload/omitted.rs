@@ -96,7 +96,7 @@ fn is_blank(bytes: &[u8], at: usize) -> bool {
 }
 
 /// Skips the string or comment that begins at `at`, else one byte; returns the index behind it.
-fn skip(bytes: &[u8], at: usize) -> usize {
+pub(super) fn skip(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let find = |from: usize, end: &[u8]| {
         let found = rest[from..].windows(end.len()).position(|w| w == end);

@@ -92,6 +92,13 @@ impl Said {
         self.policy.is_none() && self.priority.is_none() && self.of_deadline().is_none()
     }
 
+    /// Whether it is of SCHED_DEADLINE, by its own word or by `default`, and says no runtime: then `runtime` is
+    /// that, as before there was `dl-runtime`.
+    pub(super) fn lacks_runtime(&self, default: Kind) -> bool {
+        let kind = self.policy.map_or(default, |(kind, _)| kind);
+        kind == Kind::Deadline && self.runtime.is_none()
+    }
+
     /// The first of the `dl-` keys (or `share`) that is written, and where.
     fn of_deadline(&self) -> Option<(&'static str, Range)> {
         let at = |v: &Option<(Span, Range)>| v.map(|(_, at)| at);

@@ -6,15 +6,17 @@ use super::group::{self, MAX_GROUPS};
 use super::job;
 use super::json::{MAX_US, Reader};
 use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task, misuse};
-use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
     Attr, Event, HintSession, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat,
-    Source, Stage, StartAt, TaskSpec, Workload,
+    RtApp, Source, Stage, StartAt, TaskSpec, Workload,
 };
+use super::{omitted, placeholder, yaml};
 use crate::InputError;
 use crate::Name;
-use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
+use crate::input::{
+    check_size, looks_like_path, nearest, one_line, printable, read_file, unknown_name,
+};
 use crate::library;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
@@ -61,6 +63,10 @@ impl Workload {
             }
         }
         let text = read_file(name_or_path, MAX_BYTES)?;
+        let text = match name_or_path.ends_with(".yaml") || name_or_path.ends_with(".yml") {
+            true => yaml::to_json(&text, &printable(name_or_path))?,
+            false => text,
+        };
         Ok((text, name_or_path.to_string(), stem(name_or_path).to_string()))
     }
 
@@ -95,6 +101,7 @@ impl Workload {
         let file = printable(file);
         check_size(text.len(), MAX_BYTES, &file)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        placeholder::check(text, &file)?;
         let filled = omitted::fill(text);
         let reader = Reader { file: &file, original: text, filled: &filled };
         let tree = reader.tree()?;
@@ -173,6 +180,10 @@ struct Parts {
     events: usize,
     /// `default_policy`.
     policy: PolicyKind,
+    /// The rt-app that is meant.
+    rt_app: RtApp,
+    /// True if that rt-app writes a line of its log for each round, to a file.
+    logs: bool,
     /// Number of times that each task name was seen.
     names: BTreeMap<String, usize>,
 }
@@ -193,6 +204,7 @@ impl<'a> Reader<'a> {
         let root = self.object(tree, "the file")?;
         self.once(root, "the file", |_| true)?;
         let mut tasks = None;
+        (parts.rt_app, parts.logs) = self.which_rt_app(root)?;
         for prop in &root.properties {
             match prop.name.as_str() {
                 "tasks" => tasks = Some(self.object(&prop.value, "`tasks`")?),
@@ -217,8 +229,7 @@ impl<'a> Reader<'a> {
         }
         let mut shared = std::mem::take(&mut parts.shared);
         let kinds_at = std::mem::take(&mut shared.kinds_at);
-        (parts.forked, parts.objects) =
-            self.share(&mut parsed, shared, &mut parts.without_effect)?;
+        (parts.forked, parts.objects) = self.share(&mut parsed, shared)?;
         let kinds = parts.objects.kinds.iter().map(|kind| kind_place(kind));
         parts.places.extend(kinds.zip(kinds_at));
         let declared = self.jobs(&mut parsed)?;
@@ -286,7 +297,13 @@ impl<'a> Reader<'a> {
                 "default_policy" => parts.policy = self.policy(prop, "`global`")?,
                 "calibration" => self.calibration(prop, parts)?,
                 "hotplug" => parts.hotplug = self.hotplug(prop)?,
+                // It is read before all else.
+                "rt_app" => {}
                 "partitions" => parts.partitions = self.partitions(prop)?,
+                "pi_enabled" => match &prop.value {
+                    Value::BooleanLit(b) => parts.shared.pi = b.value,
+                    other => return Err(self.wrong(prop, "`global`", other, "true or false")),
+                },
                 "io_device" | "mem_buffer_size" => self.io(prop, &mut parts.shared)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
                     // What is switched off has none anywhere.
@@ -303,9 +320,17 @@ impl<'a> Reader<'a> {
                             "io_device",
                             "mem_buffer_size",
                             "partitions",
+                            "pi_enabled",
+                            "rt_app",
                         ];
                         known.extend(events::GLOBAL_WITHOUT_EFFECT.iter().map(|(name, _)| *name));
-                        return Err(self.unknown(prop, "`global`: ", key, &known));
+                        let meant = nearest(key, &known);
+                        let meant =
+                            meant.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+                        parts.without_effect.push(format!(
+                            "`global.{}`: unknown, and rt-app passes over it{meant}",
+                            one_line(key)
+                        ));
                     }
                 },
             }
@@ -358,13 +383,30 @@ impl<'a> Reader<'a> {
             Some(p) => self.us(p, &what)?,
             None => Span(0),
         };
-        let mut names = TaskNames::of(&name);
-        let body = self.body(object, &what, true, &mut names, parts)?;
+        let mut names = TaskNames::of(&name, instances);
+        let mut body = self.body(object, &what, true, &mut names, parts)?;
+        if body.class.lacks_runtime(parts.policy)
+            && let Some(runtime) = find("runtime")
+        {
+            self.say("dl-runtime", runtime, &what, &mut body.class)?;
+            if find("phases").is_some() {
+                // Events beside `phases` are none.
+                body.events.retain(|event| !matches!(event, Event::Runtime { .. }));
+            }
+        }
         let spec = match find("phases") {
             Some(p) => self.phased(p, body, &what, object, &mut names, parts)?,
-            None => self.plain(body, &name, &what, object, parts.policy)?,
+            None => {
+                if body.repeat.is_some() && parts.rt_app == RtApp::V1_0 {
+                    let text = format!("{what}: `loop`: rt-app 1.0 repeats it for ever");
+                    parts.without_effect.push(text);
+                    body.repeat = None;
+                }
+                self.plain(body, &name, &what, object, parts.policy)?
+            }
         };
-        let spec = TaskSpec { delay, ..spec };
+        let mut spec = TaskSpec { delay, ..spec };
+        spec.logs = parts.logs && spec.contends();
         if let Some(found) = misuse(&spec) {
             return Err(self.misuse(&spec, &what, found, prop, parts));
         }
@@ -437,6 +479,7 @@ impl<'a> Reader<'a> {
             phases: vec![phase],
             attr: body.attr,
             stage: Stage::default(),
+            logs: false,
         })
     }
 
@@ -490,8 +533,8 @@ impl<'a> Reader<'a> {
             (&body.class, &mut body.attr, what),
             &mut classes,
         )?;
-        let (comm, delay, stage) = (String::new(), Span(0), Stage::default());
-        Ok(TaskSpec { comm, delay, repeat, phases, attr: body.attr, stage })
+        let attr = body.attr;
+        Ok(TaskSpec { repeat, phases, attr, ..TaskSpec::default() })
     }
 
     /// The attributes, loop and events of a task or phase.
@@ -507,6 +550,10 @@ impl<'a> Reader<'a> {
         names.kind = None;
         for prop in &object.properties {
             let key = prop.name.as_str();
+            if let Some(why) = parts.rt_app.passes_over(prop, is_task) {
+                parts.without_effect.push(format!("{what}: `{}`: {why}", one_line(key)));
+                continue;
+            }
             match events::classify(key) {
                 Key::Property(name) => {
                     let in_phase = events::PROPERTIES.iter().any(|(n, ok)| *n == name && *ok);
@@ -559,13 +606,13 @@ impl<'a> Reader<'a> {
             "policy" | "priority" | "dl-runtime" | "dl-period" | "dl-deadline" | "dl-reclaim"
             | "share" => self.say(name, prop, what, &mut body.class)?,
             "util_min" | "util_max" => {
-                // -1 resets a clamp to what a fair task has by itself.
-                let (slot, reset) = match name {
-                    "util_min" => (&mut body.attr.uclamp_min, 0),
-                    _ => (&mut body.attr.uclamp_max, 1024),
+                let slot = match name {
+                    "util_min" => &mut body.attr.uclamp_min,
+                    _ => &mut body.attr.uclamp_max,
                 };
-                let n = self.int(prop, what, -1..=1024)?;
-                *slot = Some(Util(u64::try_from(n).unwrap_or(reset)));
+                // -1 leaves the clamp as it is.
+                let Ok(n) = u64::try_from(self.int(prop, what, -1..=1024)?) else { return Ok(()) };
+                *slot = Some(Util(n));
                 body.clamp_at = Some(prop.value.range());
             }
             "taskgroup" => body.attr.taskgroup = Some(self.in_taskgroup(prop, what)?),
@@ -701,7 +748,7 @@ fn phase_of(spec: &TaskSpec, phase: usize) -> String {
 fn is_off(value: &Value<'_>) -> bool {
     match value {
         Value::BooleanLit(b) => !b.value,
-        Value::StringLit(s) => s.value == "none",
+        Value::StringLit(s) => s.value == "none" || s.value == "disable",
         _ => false,
     }
 }

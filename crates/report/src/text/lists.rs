@@ -389,7 +389,7 @@ fn event(e: &Event, w: &Workload) -> String {
             let kind = o.kinds.get(*kind as usize).map_or("", String::as_str);
             format!("run {} of {kind}", span(*work))
         }
-        Event::Runtime(s) => format!("run for {}", span(*s)),
+        Event::Runtime { time, .. } => format!("run for {}", span(*time)),
         Event::Sleep(s) => format!("sleep {}", span(*s)),
         Event::Timer { timer, period } => {
             let which = match timer.shared {

@@ -440,7 +440,7 @@ pub(crate) fn workload() -> Workload {
         repeat: Repeat::Times(100),
         events: vec![
             Event::Run(Span::from_us(2500)),
-            Event::Runtime(Span::from_ms(3)),
+            Event::Runtime { time: Span::from_ms(3), piece: Span::from_us(32) },
             Event::Sleep(Span(1_234_567)),
             Event::Timer { timer: Timer::own(0), period: Span::from_us(16_667) },
         ],
@@ -453,6 +453,7 @@ pub(crate) fn workload() -> Workload {
         attr: Attr::default(),
     };
     let task = TaskSpec {
+        logs: false,
         comm: "render".into(),
         delay: Span::from_ms(20),
         repeat: Repeat::Forever,

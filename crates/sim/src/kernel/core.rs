@@ -355,6 +355,7 @@ impl Rq<'_, '_> {
         self.tell_progress();
         let out = prev.map(|task| {
             let out = match self.m().task(task).state {
+                State::Runnable if self.m().waits_for_period(task) => SwitchOut::Sleeping,
                 State::Runnable => SwitchOut::Preempted,
                 State::Exited => SwitchOut::Exited,
                 State::New | State::Sleeping | State::Waking => SwitchOut::Sleeping,

@@ -132,14 +132,15 @@ pub(crate) trait Driver {
 
 impl Rq<'_, '_> {
     /// Whether `cpu` is still in the interrupt that wakes a kthread of its own; it then reschedules
-    /// once for both. (A task that gives up the CPU is in no interrupt.)
+    /// once for both. (A task that gives up the CPU, also to its quota, is in no interrupt.)
     pub(crate) fn is_in_irq_work(&mut self) -> bool {
         let cpu = self.cpu;
         let (c, now) = (self.m().cpu(cpu), self.m().now);
+        let gives_up = |t: &Task| t.state != State::Runnable || t.throttled;
         let (until, at_once) = (c.irq_work_until, c.irq_work_at == Some(now));
         if until < now
             || (until == now && !at_once)
-            || c.curr.is_some_and(|t| self.m().task(t).state != State::Runnable)
+            || c.curr.is_some_and(|t| gives_up(self.m().task(t)))
         {
             return false;
         }

@@ -15,7 +15,7 @@ use crate::state::costs::Kind;
 use crate::state::machine::{Machine, Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
-use risetime_model::workload::Attr;
+use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, Name};
 
 /// A running task (`current`), back in user mode.
@@ -169,6 +169,10 @@ impl Current<'_, '_> {
             self.k.rq(self.cpu).steal(span);
         }
     }
+    /// Wakes another task at the end of a call that the running one has paid for already.
+    pub(crate) fn wakes_at_last(&mut self, task: TaskId) {
+        self.k.wake_up_by(self.cpu, task);
+    }
     /// Wakes a task that may sleep until a time (`hrtimer_cancel`, `try_to_wake_up`); one that is
     /// not created yet is left alone.
     pub(crate) fn wakes_from_timer(&mut self, task: TaskId) {
@@ -189,6 +193,15 @@ impl Current<'_, '_> {
         let max = self.m().task(task).asked.max;
         let attr = Attr { uclamp_min: Some(min.min(max)), ..Attr::default() };
         self.k.rq(cpu).set_attr(task, &attr);
+    }
+    /// `rt_mutex_setprio`: puts a task under the policy that it inherits, or under its own again.
+    pub(crate) fn rt_mutex_setprio(&mut self, task: TaskId, policy: Policy) {
+        if matches!(self.m().task(task).state, State::New | State::Exited) {
+            return;
+        }
+        let cpu = self.m().task(task).cpu;
+        self.k.rq(cpu).change_class(task, policy);
+        self.k.rq(cpu).emit_policy(task);
     }
     /// Whether it goes on only later: somebody else is to run first, or what it has done takes its time.
     pub(crate) fn is_held_up(&self) -> bool {

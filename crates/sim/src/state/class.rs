@@ -309,6 +309,11 @@ impl Machine {
         let t = self.task(task);
         t.sched.policy == Policy::Idle || self.groups.is_idle(t.group)
     }
+    /// Whether `task` is a deadline task that has yielded and waits for its next period.
+    pub(crate) fn waits_for_period(&self, task: TaskId) -> bool {
+        let dl = self.task(task).sched.dl.as_ref();
+        self.class_of(task) == Class::Deadline && dl.is_some_and(|dl| dl.yielded && dl.throttled)
+    }
     pub(crate) fn class_of(&self, task: TaskId) -> Class {
         self.task(task).sched.class()
     }

@@ -363,8 +363,15 @@ pub(crate) enum Todo {
     Nothing,
     /// This much work, in full-speed ns << [`SPEED_SHIFT`].
     Work(u128),
-    /// Run until then.
-    Until(Instant),
+    /// Run pieces of work until one ends then or later.
+    Pieces {
+        /// Time that has to have come.
+        until: Instant,
+        /// Work of a piece, in full-speed ns << [`SPEED_SHIFT`].
+        piece: u64,
+        /// Work that is left of the piece under way, at least 1.
+        left: u64,
+    },
     /// Run for this long, at whatever speed.
     Time(Span),
 }

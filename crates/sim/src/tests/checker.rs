@@ -387,7 +387,12 @@ enum Todo {
     /// Ask the program, at the time at which the task runs.
     Ask,
     Work(f64),
-    Until(f64),
+    Pieces {
+        until: f64,
+        piece: f64,
+        /// Work that is left of the piece under way.
+        left: f64,
+    },
     SleepUntil(f64),
     Exit,
     /// A timer expired within rounding of the moment it was asked for: either way is right, and
@@ -459,6 +464,13 @@ impl Follower {
                 self.ask(now);
                 self.late(now)
             }
+            Todo::Pieces { until, piece, left }
+                if until <= now + self.rounding()
+                    && (left < self.rounding() || piece - left < self.rounding()) =>
+            {
+                self.ask(now);
+                self.late(now)
+            }
             Todo::Unknown => Some(0.0),
             Todo::SleepUntil(_) | Todo::Exit => Some(now - self.at),
             _ => None,
@@ -490,11 +502,22 @@ impl Follower {
                     now += left / speed;
                     self.ask(now);
                 }
-                Todo::Until(at) => {
-                    if to < at {
+                Todo::Pieces { until, piece, left } => {
+                    let ahead = (until - now) * speed - left;
+                    let rest = ahead.rem_euclid(piece);
+                    if rest.min(piece - rest) < self.rounding() {
+                        // A piece ends when the time comes: whether there is another one is open.
+                        self.todo = Todo::Unknown;
                         return;
                     }
-                    now = now.max(at);
+                    let more = (ahead / piece).ceil().max(0.0);
+                    let done = (to - now) * speed;
+                    if done < left + more * piece {
+                        let into = (piece - left + done) % piece;
+                        self.todo = Todo::Pieces { until, piece, left: piece - into };
+                        return;
+                    }
+                    now += (left + more * piece) / speed;
                     self.ask(now);
                 }
                 Todo::SleepUntil(_) | Todo::Exit => {
@@ -513,7 +536,10 @@ impl Follower {
             let Some(event) = self.next_event() else { break Todo::Exit };
             match event {
                 workload::Event::Run(work) => break Todo::Work(work.0 as f64),
-                workload::Event::Runtime(span) => break Todo::Until(now + span.0 as f64),
+                workload::Event::Runtime { time, piece } => {
+                    let (until, piece) = (now + time.0 as f64, piece.0 as f64);
+                    break Todo::Pieces { until, piece, left: piece };
+                }
                 workload::Event::Sleep(span) => break Todo::SleepUntil(now + span.0 as f64),
                 workload::Event::Timer { timer, period } => {
                     let began = self.began.unwrap_or(now);

@@ -134,15 +134,15 @@ pub(super) const SPIN: &str = r#""runtime": 100000000"#;
 fn fifo_runs_before_all_below_it_and_in_order_of_arrival() {
     let tasks = r#"
         "fair": {"loop": 1, "run": 200000},
-        "low": {"policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": 1, "runtime": 30000},
-        "same": {"policy": "SCHED_FIFO", "priority": 5, "delay": 21000, "loop": 1, "runtime": 100},
-        "high": {"policy": "SCHED_FIFO", "priority": 6, "delay": 25000, "loop": 1, "runtime": 10000}"#;
+        "low": {"policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": 1, "run": 30000},
+        "same": {"policy": "SCHED_FIFO", "priority": 5, "delay": 21000, "loop": 1, "run": 100},
+        "high": {"policy": "SCHED_FIFO", "priority": 6, "delay": 25000, "loop": 1, "run": 10000}"#;
     for kernel in KERNELS {
         let runs = run(cpus(1), tasks, kernel, 400);
         // Preempted by the higher one it stays first of its own; who came later comes after it.
-        assert_eq!(runs.turns("low"), [(0, 20_000, 25_000), (0, 35_000, 50_000)], "{kernel}");
+        assert_eq!(runs.turns("low"), [(0, 20_000, 25_000), (0, 35_000, 60_000)], "{kernel}");
         assert_eq!(runs.turns("high"), [(0, 25_000, 35_000)], "{kernel}");
-        assert_eq!(runs.turns("same"), [(0, 50_000, 50_100)], "{kernel}");
+        assert_eq!(runs.turns("same"), [(0, 60_000, 60_100)], "{kernel}");
         assert_eq!(runs.turns("fair")[0], (0, 0, 20_000), "{kernel}");
     }
 }
@@ -348,14 +348,14 @@ fn a_waking_task_preempts_idle_ones_at_once_and_batch_ones_wait_for_the_tick() {
 fn rt_tasks_spread_and_take_the_lowest_ranks() {
     // Three on two CPUs: the lowest of them waits, and gets the CPU of the first that sleeps.
     let tasks = r#"
-        "a": {"policy": "SCHED_FIFO", "priority": 10, "loop": 1, "runtime": 50000},
-        "b": {"policy": "SCHED_FIFO", "priority": 20, "delay": 1000, "loop": 1, "runtime": 30000},
-        "c": {"policy": "SCHED_FIFO", "priority": 30, "delay": 2000, "loop": 1, "runtime": 20000}"#;
+        "a": {"policy": "SCHED_FIFO", "priority": 10, "loop": 1, "run": 50000},
+        "b": {"policy": "SCHED_FIFO", "priority": 20, "delay": 1000, "loop": 1, "run": 30000},
+        "c": {"policy": "SCHED_FIFO", "priority": 30, "delay": 2000, "loop": 1, "run": 20000}"#;
     for kernel in KERNELS {
         let runs = run(cpus(2), tasks, kernel, 200);
         assert_eq!(runs.turns("b"), [(1, 1_000, 2_000), (0, 2_000, 31_000)], "{kernel}");
         assert_eq!(runs.turns("c"), [(1, 2_000, 22_000)], "{kernel}");
-        let a = [(0, 0, 2_000), (1, 22_000, 50_000)];
+        let a = [(0, 0, 2_000), (1, 22_000, 70_000)];
         assert_eq!(runs.turns("a"), a, "{kernel}");
         assert_eq!(runs.moves.last(), Some(&(runs.task("a"), CpuId(1), Why::RtPush)));
     }

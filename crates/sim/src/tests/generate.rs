@@ -8,8 +8,8 @@ use risetime_model::Experiment;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform, Topology};
 use risetime_model::settings::Value;
 use risetime_model::workload::{
-    Attr, Event, Hotplug, Objects, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec, Timer,
-    Workload,
+    Attr, Event, Hotplug, Objects, PIECE, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec,
+    Timer, Workload,
 };
 use std::sync::Arc;
 
@@ -456,7 +456,7 @@ fn events() -> impl Strategy<Value = Event> {
     let time = prop_oneof![(1..10u64).prop_map(|ms| ms * 1_000_000), 1..20_000_000u64];
     (0..5, time, 0..2u32).prop_map(|(kind, ns, timer)| match kind {
         0 => Event::Run(Span(ns)),
-        1 => Event::Runtime(Span(ns)),
+        1 => Event::Runtime { time: Span(ns), piece: PIECE },
         2 => Event::Timer { timer: Timer::own(timer), period: Span(ns) },
         _ => Event::Sleep(Span(ns)),
     })

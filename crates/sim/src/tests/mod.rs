@@ -30,6 +30,7 @@ mod pressure;
 mod properties;
 mod residencies;
 mod rt_groups;
+mod rtapp;
 mod sampling;
 mod sched_idle;
 mod series;

@@ -121,8 +121,8 @@ fn a_woken_task_preempts_by_its_deadline() {
 fn higher_classes_come_first() {
     let tasks = r#"
         "fair": {"loop": 1, "run": 200000},
-        "low": {"policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": 1, "runtime": 30000},
-        "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-period": 10000, "delay": 25000, "loop": 1, "runtime": 1000}"#;
+        "low": {"policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": 1, "run": 30000},
+        "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-period": 10000, "delay": 25000, "loop": 1, "run": 1000}"#;
     let runs = run(cpus(1), tasks, MUQSS, 400);
     assert_eq!(runs.turns("low")[0].1, 20_000);
     assert_eq!(runs.turns("fair")[0], (0, 0, 20_000));

@@ -548,7 +548,8 @@ fn children_that_exit_from_a_long_queue_take_its_runnable_sum_along_before_7_2()
     let found = ["linux-6.8", "linux-6.12", "linux-7.2"].map(|policy| {
         let workload = r#"{"tasks": {
             "parent": {"cpus": [0], "priority": -4, "run": 50, "fork": "child", "fork": "child"},
-            "child": {"instance": 0, "cpus": [0], "loop": 2, "delay": 100, "run": 300, "sleep": 700}}}"#;
+            "child": {"instance": 0, "cpus": [0], "loop": 1, "phases": {"first": {"sleep": 100},
+                      "then": {"loop": 2, "run": 300, "sleep": 700}}}}}"#;
         let workload = Workload::parse(workload, "forks").expect("a workload");
         let mut platform = Platform::load("laptop4").expect("built in");
         platform.hz = 300;

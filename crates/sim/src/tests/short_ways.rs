@@ -223,7 +223,9 @@ fn placed_by_eas() -> impl Strategy<Value = Experiment> {
             let attrs = task.phases.iter_mut().map(|p| &mut p.attr).chain([&mut task.attr]);
             attrs.for_each(|attr| *attr = Attr { nice: attr.nice, ..Attr::default() });
             for event in task.phases.iter_mut().flat_map(|p| &mut p.events) {
-                if let workload::Event::Run(span) | workload::Event::Runtime(span) = event {
+                if let workload::Event::Run(span) | workload::Event::Runtime { time: span, .. } =
+                    event
+                {
                     span.0 /= 16;
                 }
             }

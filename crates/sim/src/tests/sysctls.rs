@@ -36,7 +36,7 @@ fn rt_tasks_have_their_runtime_of_each_period_up_to_6_11() {
 fn nobody_is_picked_once_the_runtime_is_used_up() {
     let tasks = format!(
         r#""low": {{"policy": "SCHED_FIFO", "priority": 5, {SPIN}}}, "high": {{"policy": "SCHED_FIFO",
-           "priority": 9, "delay": 950500, "loop": 1, "runtime": 10000}}, "fair": {{{SPIN}}}"#
+           "priority": 9, "delay": 950500, "loop": 1, "run": 10000}}, "fair": {{{SPIN}}}"#
     );
     for kernel in ["linux-6.1", "linux-6.8"] {
         let runs = run(cpus(1), &tasks, kernel, 1100);

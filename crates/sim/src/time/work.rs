@@ -21,6 +21,12 @@ pub(crate) fn at_full_speed(span: Span) -> Todo {
     Todo::Work(u128::from(span.0) << SPEED_SHIFT)
 }
 
+/// Returns pieces of work, each worth this time at full speed, until one ends at `until` or later.
+pub(crate) fn pieces(piece: Span, until: Instant) -> Todo {
+    let piece = u64::try_from(u128::from(piece.0) << SPEED_SHIFT).unwrap_or(u64::MAX);
+    Todo::Pieces { until, piece, left: piece }
+}
+
 /// Books what the task of `c`, which still has `todo`, has done since the last time.
 pub(crate) fn book_progress(c: &mut Cpu, todo: Option<&mut Todo>, speed: u64, now: Instant) {
     if c.run_since > now {
@@ -30,12 +36,22 @@ pub(crate) fn book_progress(c: &mut Cpu, todo: Option<&mut Todo>, speed: u64, no
     let ran = now.since(c.run_since);
     c.run_since = now;
     c.worked += ran;
+    if let Some(todo) = todo {
+        progress(todo, ran, speed);
+    }
+}
+
+/// Takes what was done in a time at this speed from what there is to do.
+fn progress(todo: &mut Todo, ran: Span, speed: u64) {
+    let done = u128::from(ran.0) * u128::from(speed);
     match todo {
-        Some(Todo::Work(left)) => {
-            *left = left.saturating_sub(u128::from(ran.0) * u128::from(speed));
+        Todo::Work(left) => *left = left.saturating_sub(done),
+        Todo::Time(left) => left.0 = left.0.saturating_sub(ran.0),
+        Todo::Pieces { piece, left, .. } => {
+            let into = u128::from(*piece - *left) + done;
+            *left = *piece - (into % u128::from(*piece)) as u64;
         }
-        Some(Todo::Time(left)) => left.0 = left.0.saturating_sub(ran.0),
-        Some(Todo::Nothing | Todo::Until(_)) | None => {}
+        Todo::Nothing => {}
     }
 }
 
@@ -43,7 +59,14 @@ pub(crate) fn book_progress(c: &mut Cpu, todo: Option<&mut Todo>, speed: u64, no
 pub(crate) fn done_at(todo: Todo, since: Instant, speed: u64) -> Instant {
     match todo {
         Todo::Nothing => since,
-        Todo::Until(at) => at.max(since),
+        Todo::Pieces { until, piece, left } => {
+            // A piece that is over just now is so to the ns.
+            let over = since >= until && piece - left < speed;
+            let left = u128::from(if over { 0 } else { left });
+            let ahead = u128::from(until.since(since).0) * u128::from(speed);
+            let more = ahead.saturating_sub(left).div_ceil(u128::from(piece));
+            done_at(Todo::Work(left + more * u128::from(piece)), since, speed)
+        }
         Todo::Time(left) => since + left,
         Todo::Work(left) => match u64::try_from(left) {
             Ok(left) => since + Span(left.div_ceil(speed)),
@@ -83,6 +106,24 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_go_on_until_one_ends_after_the_time() {
+        let full = 1 << SPEED_SHIFT;
+        let ends = |piece, until: u64, speed| {
+            done_at(pieces(Span(piece), Instant(100 + until)), Instant(100), speed).0 - 100
+        };
+        assert_eq!(ends(32, 1, full), 32, "one piece at least");
+        assert_eq!(ends(32, 32, full), 32);
+        assert_eq!(ends(32, 33, full), 64);
+        assert_eq!(ends(32, 65, full / 2), 128, "at half speed a piece takes twice as long");
+        // Half of a second piece done, and the time has come meanwhile.
+        let mut cpu = pieces(Span(32), Instant(40));
+        progress(&mut cpu, Span(48), full);
+        assert_eq!(done_at(cpu, Instant(48), full), Instant(64));
+        progress(&mut cpu, Span(16), full);
+        assert_eq!(done_at(cpu, Instant(64), full), Instant(64));
+    }
 
     #[test]
     fn speed_is_capacity_times_frequency() {

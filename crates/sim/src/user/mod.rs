@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod for_ever;
+mod inherit;
 pub mod power_hal;
 pub(crate) mod program;
 pub(crate) mod sync;
@@ -20,6 +21,7 @@ use crate::user::power_hal::tells_job;
 use crate::user::program::{Program, Step};
 use crate::user::together::Together;
 use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_model::workload::{self, LOG_WRITE};
 use risetime_trace::Event;
 
 /// Tells when tasks are awake and for how long they run, in place of their programs
@@ -129,24 +131,10 @@ impl User {
             // Held up for as long as it was to sleep.
             Some(Step::SleepUntil(at)) if at <= now => return true,
             Some(step) => Some(step),
-            None => {
-                let Some(step) = self.program_step(current) else { return false };
-                if self.calls_service(current)
-                    && let Some(step) = step
-                {
-                    // Whoever preempts it runs before its next event.
-                    self.held.push((task, step));
-                    current.works(Todo::Nothing);
-                    return false;
-                }
-                if let Some(step @ (Step::Act(_) | Step::SleepUntil(_))) = step
-                    && self.enters_call(current, Kind::Call)
-                {
-                    self.held.push((task, step));
-                    return false;
-                }
-                step
-            }
+            None => match self.new_step(current) {
+                Some(step) => step,
+                None => return false,
+            },
         };
         if !told && self.given_turn(current) {
             return false;
@@ -160,9 +148,13 @@ impl User {
                 current.kind_of_work(0);
                 Todo::Time(self.less_spent(task, span, 1 << SPEED_SHIFT))
             }
-            Some(Step::RunUntil(at)) => {
+            Some(Step::Pieces { until, piece }) => {
                 current.kind_of_work(0);
-                Todo::Until(at)
+                work::pieces(piece, until)
+            }
+            Some(Step::Log) => {
+                current.kind_of_work(0);
+                Todo::Time(LOG_WRITE)
             }
             Some(Step::SharedTimer(timer, period, began)) => {
                 return self.shared_timer(current, timer, period, began);
@@ -191,6 +183,31 @@ impl User {
         false
     }
 
+    /// The next step of the running task's program, unless it is held up before: `None`, and the step is kept. The inner `None`:
+    /// the program makes no progress.
+    fn new_step(&mut self, current: &mut Current<'_, '_>) -> Option<Option<Step>> {
+        let task = current.task;
+        let Some(step) = self.program_step(current)? else { return Some(None) };
+        if self.calls_service(current) {
+            // Whoever preempts it runs before its next event.
+            self.held.push((task, step));
+            current.works(Todo::Nothing);
+            return None;
+        }
+        let pays = match step {
+            Step::Act(workload::Event::Unlock(mutex)) if self.pays_first(task, mutex) => {
+                self.enters_call(current, Kind::Wakeup)
+            }
+            _ => false,
+        };
+        let acts = matches!(step, Step::Act(_) | Step::SleepUntil(_));
+        if pays || (acts && self.enters_call(current, Kind::Call)) {
+            self.held.push((task, step));
+            return None;
+        }
+        Some(Some(step))
+    }
+
     /// The running task calls the kernel, which takes its time; false: it has been through that, or it takes none.
     fn enters_call(&mut self, current: &mut Current<'_, '_>, kind: Kind) -> bool {
         let task = current.task;
@@ -213,6 +230,15 @@ impl User {
     /// True if the task entered a system call since this was last asked; clears the mark.
     fn has_entered(&mut self, task: TaskId) -> bool {
         self.calls.get_mut(task.index()).is_some_and(|call| std::mem::take(&mut call.entered))
+    }
+
+    /// Whether the unlock of `mutex` by `task` wakes somebody who would be too late: the wakeup is the last that the
+    /// call does, and the task may want the mutex again at once (glibc: `lll_unlock`, `futex_wake`).
+    fn pays_first(&self, task: TaskId, mutex: u32) -> bool {
+        let sync = &self.together.sync;
+        !sync.pi
+            && self.program(task).is_some_and(Program::contends)
+            && sync.waiters(mutex).next().is_some()
     }
 
     /// The rest of a piece of work, in time at full speed, when calls have taken some of it

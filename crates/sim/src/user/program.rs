@@ -15,6 +15,8 @@ pub(crate) struct Program {
     /// they stay in the cache.
     like: usize,
     counter: Counter,
+    /// True if it takes mutexes in rounds that never pause: there it matters who is first at one.
+    contends: bool,
 }
 
 impl Program {
@@ -26,7 +28,8 @@ impl Program {
     pub(crate) fn of_instance(spec: Arc<[TaskSpec]>, task: usize, like: usize) -> Program {
         let does = |i: usize| (&spec[i].phases, spec[i].repeat);
         let like = if does(task) == does(like) { like } else { task };
-        Program { counter: Counter::of(&spec[task]), spec, task, like }
+        let (counter, contends) = (Counter::of(&spec[task]), spec[task].contends());
+        Program { counter, spec, task, like, contends }
     }
 
     /// Timers count from `at`, not from when it first runs.
@@ -36,6 +39,10 @@ impl Program {
 
     pub(crate) fn spec(&self) -> &TaskSpec {
         &self.spec[self.task]
+    }
+    /// Whether it takes mutexes in rounds that never pause.
+    pub(crate) fn contends(&self) -> bool {
+        self.contends
     }
     /// The task whose phases this program follows.
     pub(crate) fn like(&self) -> usize {
@@ -107,7 +114,7 @@ mod tests {
         let mut p = program(
             vec![
                 phase(Repeat::Times(2), vec![Event::Run(Span(7)), Event::Sleep(Span(3))]),
-                phase(Repeat::Times(1), vec![Event::Runtime(Span(1))]),
+                phase(Repeat::Times(1), vec![Event::Runtime { time: Span(1), piece: Span(1) }]),
             ],
             Repeat::Times(2),
         );
@@ -116,7 +123,7 @@ mod tests {
             Step::SleepUntil(Instant(8)),
             Step::Run(Span(7), 0),
             Step::SleepUntil(Instant(8)),
-            Step::RunUntil(Instant(6)),
+            Step::Pieces { until: Instant(6), piece: Span(1) },
         ];
         assert_eq!(steps(&mut p, 5), round);
         assert_eq!(steps(&mut p, 5), round);

@@ -16,7 +16,9 @@
 //! unlock looks for waiters, and wakes one if there is one. Waiters are woken in the order in which they
 //! went to sleep.
 //!
-//! Leaves out: priority inheritance; the futex's order by priority among real-time tasks.
+//! With `pi_enabled` the kernel queues by priority, and hands a mutex to the first: `user/inherit.rs`.
+//!
+//! Leaves out: the futex's order by priority among real-time tasks.
 //! Source: glibc, nptl/lowlevellock.h, pthread_cond_wait.c, sem_waitcommon.c; kernel/futex.
 
 use risetime_kernel::units::{Instant, Span, TaskId};
@@ -76,6 +78,8 @@ pub(crate) struct Objects {
     barriers: Vec<Barrier>,
     semaphores: Vec<Semaphore>,
     timers: Vec<Option<Instant>>,
+    /// True if mutexes are handed to who waits (`pi_enabled`), and pass on its priority.
+    pub(crate) pi: bool,
     /// Object that each task waits in, and since when.
     waits: Vec<(Wait, Instant)>,
 }
@@ -90,6 +94,7 @@ impl Objects {
         all.barriers.extend(objects.barriers.iter().map(barrier));
         all.semaphores.resize_with(objects.semaphores.len(), Semaphore::default);
         all.timers.resize(objects.timers.len(), None);
+        all.pi = objects.pi;
         all
     }
 
@@ -101,6 +106,26 @@ impl Objects {
     /// The task that holds a mutex.
     pub(crate) fn owner(&self, mutex: u32) -> Option<TaskId> {
         self.mutexes.get(mutex as usize).and_then(|m| m.owner)
+    }
+
+    /// Tasks that wait for a mutex, in the order in which they will be woken.
+    pub(crate) fn waiters(&self, mutex: u32) -> impl Iterator<Item = TaskId> + '_ {
+        self.mutexes.get(mutex as usize).into_iter().flat_map(|m| m.waiters.iter().copied())
+    }
+
+    /// Makes `task`, which waits for the mutex, the first that gets it.
+    pub(crate) fn comes_first(&mut self, mutex: u32, task: TaskId) {
+        let waiters = &mut self.mutexes[mutex as usize].waiters;
+        if let Some(at) = waiters.iter().position(|waiter| *waiter == task) {
+            waiters.remove(at);
+            waiters.push_front(task);
+        }
+    }
+
+    /// Mutexes that `task` holds.
+    pub(crate) fn held(&self, task: TaskId) -> impl Iterator<Item = u32> + '_ {
+        let all = self.mutexes.iter().enumerate();
+        all.filter(move |(_, m)| m.owner == Some(task)).map(|(number, _)| number as u32)
     }
 
     /// `task` carries out `event`, which is one of these objects'; whom it wakes goes into `wakes`.
@@ -148,7 +173,7 @@ impl Objects {
             }
             Event::Run(_)
             | Event::RunOf { .. }
-            | Event::Runtime(_)
+            | Event::Runtime { .. }
             | Event::Sleep(_)
             | Event::Timer { .. }
             | Event::Busy(_)
@@ -170,7 +195,8 @@ impl Objects {
 
     fn lock(&mut self, task: TaskId, mutex: u32, now: Instant) -> Did {
         let m = &mut self.mutexes[mutex as usize];
-        if m.owner.is_none() {
+        // What is handed over is held before it is asked for again.
+        if m.owner.is_none() || (self.pi && m.owner == Some(task)) {
             m.owner = Some(task);
             return Did::Done;
         }
@@ -183,8 +209,9 @@ impl Objects {
         if m.owner != Some(task) {
             return Did::NotHeld(mutex);
         }
-        m.owner = None;
-        wakes.extend(m.waiters.pop_front());
+        let next = m.waiters.pop_front();
+        m.owner = next.filter(|_| self.pi);
+        wakes.extend(next);
         Did::Done
     }
 
@@ -235,6 +262,7 @@ mod tests {
             semaphores: names(1),
             timers: names(1),
             kinds: Vec::new(),
+            pi: false,
         })
     }
 

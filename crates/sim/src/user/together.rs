@@ -21,8 +21,7 @@
 //! A forked task is placed with its parent's nice value, clamps and affinity. It takes on its own as
 //! its first act, except affinity and clamps that the file does not give, and sleeps for its `delay`. It is of
 //! the fair class from the start, also as the child of a real-time task.
-//! That counts from there, and its timers from what follows, where rt-app counts both from the start
-//! of all.
+//! That and its timers count from the workload's start, as those of all tasks do.
 //!
 //! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
@@ -35,6 +34,7 @@ use crate::user::sync::{Did, Objects, Wait};
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
 use risetime_model::{Name, Workload};
+use std::collections::BTreeMap;
 
 /// Acts of tasks with each other.
 #[derive(Default)]
@@ -49,6 +49,8 @@ pub(crate) struct Together {
     /// Progress of each forked task, by its number from the first.
     begun: Vec<Begun>,
     mutexes: Vec<String>,
+    /// Policies of their own of tasks that are under one that they inherit.
+    pub(super) own: BTreeMap<TaskId, Policy>,
     /// Failure that ended the run before its time.
     pub(crate) failed: Option<(TaskId, String)>,
 }
@@ -84,15 +86,23 @@ impl User {
             Event::Yield => current.sched_yield(),
             Event::Fork(index) => self.fork(current, index),
             _ => {
+                self.orders_waiters(current, event);
                 let Together { sync, wakes, .. } = &mut self.together;
                 let did = sync.act(current.task, event, current.m().now, wakes);
                 if !wakes.is_empty() {
                     let mut wakes = std::mem::take(wakes);
+                    let paid = matches!(event, Event::Unlock(_))
+                        && !self.together.sync.pi
+                        && self.program(current.task).is_some_and(Program::contends);
                     for woken in wakes.drain(..) {
-                        current.wakes(woken);
+                        match paid {
+                            true => current.wakes_at_last(woken),
+                            false => current.wakes(woken),
+                        }
                     }
                     self.together.wakes = wakes;
                 }
+                self.inherits(current, event);
                 return self.goes_on(current, did);
             }
         }
@@ -108,7 +118,11 @@ impl User {
         if !self.together.waits(current.task) {
             return true;
         }
+        let waited = self.together.sync.wait_of(current.task).0;
         let did = self.together.sync.resume(current.task, current.m().now);
+        if let Wait::Mutex(mutex) | Wait::Cond { mutex, .. } = waited {
+            self.inherits(current, Event::Lock(mutex));
+        }
         self.goes_on(current, did)
     }
 
@@ -194,7 +208,9 @@ impl User {
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);
         let child = current.copy_process(Name::new(&comm));
-        self.follows(child, Program::new(specs, spec));
+        let mut program = Program::new(specs, spec);
+        program.count_timers_from(current.m().start.planned + program.spec().delay);
+        self.follows(child, program);
         self.together.begun.push(Begun::No);
         current.wake_up_new_task(child);
     }
@@ -223,8 +239,9 @@ impl User {
                         return false;
                     }
                 }
-                if delay > Span(0) {
-                    self.fall_asleep(current, Some(current.m().now + delay));
+                let until = current.m().start.planned + delay;
+                if until > current.m().now {
+                    self.fall_asleep(current, Some(until));
                     return false;
                 }
                 true

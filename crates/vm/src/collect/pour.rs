@@ -24,6 +24,7 @@ pub(crate) fn pour(
         threads,
         tells_prios: decisions.is_some() || sink.listens() == Hears::Attributes,
         prios: BTreeMap::new(),
+        yielded: BTreeMap::new(),
         sink,
         events: 0,
         now: Instant(0),
@@ -84,6 +85,8 @@ struct Pour<'a> {
     decisions: Option<Decisions>,
     /// The priority of each task that is known, told where somebody wants it.
     prios: BTreeMap<TaskId, i64>,
+    /// Deadline tasks that have yielded, and whether they have left their CPU since.
+    yielded: BTreeMap<TaskId, bool>,
     tells_prios: bool,
     plug: Plug,
 }
@@ -136,6 +139,15 @@ impl Pour<'_> {
             }
             Raw::Mark(text) => {
                 let words: Vec<&str> = text.split(' ').collect();
+                if let ["rt", what @ ("yields" | "goes_on"), task] = words[..]
+                    && let Ok(task) = task.parse().map(TaskId)
+                {
+                    match what {
+                        "yields" => self.yielded.insert(task, false),
+                        _ => self.yielded.remove(&task),
+                    };
+                    return;
+                }
                 if let ["rt", "freq", cpu, khz] = words[..]
                     && let (Ok(cpu), Ok(khz)) = (cpu.parse(), khz.parse())
                 {
@@ -349,6 +361,13 @@ impl Pour<'_> {
         }
     }
 
+    /// Whether `task`, which leaves its CPU, has yielded as a deadline task, so that it waits for its next period.
+    fn waits_for_period(&mut self, task: TaskId, left: SwitchOut) -> bool {
+        let Some(waits) = self.yielded.get_mut(&task) else { return false };
+        *waits = left == SwitchOut::Preempted;
+        *waits
+    }
+
     fn switch(&mut self, cpu: CpuId, prev: Thread<'_>, prev_state: i64, next: Thread<'_>) {
         let left = match prev_state {
             s if s & EXITED != 0 => SwitchOut::Exited,
@@ -357,7 +376,15 @@ impl Pour<'_> {
         };
         let leaves = prev.pid;
         let prev = (leaves != 0).then(|| (self.task(prev, cpu), left));
+        let prev = prev.map(|(task, left)| match self.waits_for_period(task, left) {
+            true => (task, SwitchOut::Sleeping),
+            false => (task, left),
+        });
         let next = (next.pid != 0).then(|| self.task(next, cpu));
+        if let Some(task) = next.filter(|task| self.yielded.remove(task) == Some(true)) {
+            // When its period began, no kernel tells.
+            self.emit(Event::Wakeup { task, cpu, why: Why::NewPeriod });
+        }
         if let Some((task, SwitchOut::Exited)) = prev {
             self.who.gone(leaves);
             self.prios.remove(&task);

@@ -27,7 +27,7 @@ use crate::state::hooks::{Placed, Waker};
 use crate::state::hooks::{Point, Step};
 use crate::state::machine::Machine;
 use crate::state::machine::{State, pelt_pressure};
-use risetime_kernel::deadline::{DlId, dl_scaled_delta};
+use risetime_kernel::deadline::{DlEntity, DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
@@ -172,10 +172,12 @@ impl Rq<'_, '_> {
         self.tell_throttled(task);
     }
 
-    /// Whether its runtime is used up goes into the trace, if that has changed.
+    /// Whether its runtime is used up goes into the trace, if that has changed. A task that yielded has not used it up:
+    /// it is done with its period.
     pub(crate) fn tell_throttled(&mut self, task: TaskId) {
         let sched = &mut self.t(task).sched;
-        let on = sched.dl.as_ref().is_some_and(|dl| dl.throttled && !dl.special);
+        let used_up = |dl: &DlEntity| dl.throttled && !dl.yielded && !dl.special;
+        let on = sched.dl.as_deref().is_some_and(used_up);
         if std::mem::replace(&mut sched.told_throttled, on) != on {
             self.emit(Event::Throttled { task, on });
         }

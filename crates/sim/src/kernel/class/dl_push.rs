@@ -24,7 +24,7 @@ use crate::state::machine::{Cpu, Machine, State};
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::features;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_trace::Why;
+use risetime_trace::{Event, Why};
 
 impl Machine {
     /// The deadline task on `cpu` with the earliest deadline that waits and may move; `to`: to
@@ -165,6 +165,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let now = self.m().rq_clock(cpu);
         self.dl_mut(task).timer = None;
+        let waited = self.m().waits_for_period(task);
         if self.m().class_of(task) != Class::Deadline || !self.m().dl(task).throttled {
             return;
         }
@@ -173,6 +174,9 @@ impl Rq<'_, '_> {
             self.dl_mut(task).replenish(now);
             self.tell_throttled(task);
             return;
+        }
+        if waited {
+            self.emit(Event::Wakeup { task, cpu, why: Why::NewPeriod });
         }
         self.enqueue_task_dl(task, Joins::Replenish);
         let preempts = match self.m().cpu(cpu).curr {
