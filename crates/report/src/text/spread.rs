@@ -7,6 +7,7 @@
 
 use super::Style;
 use super::page::{Ink, Page, Table};
+use super::verify::OFF_HERE;
 use crate::words::{digits3, one};
 use risetime_analysis::Kind;
 use risetime_analysis::verify::{Equivalence, Figure, MARGIN, Tally, Verdict, all_equivalent};
@@ -164,7 +165,7 @@ fn counts(tally: &Tally) -> String {
 fn legend() -> String {
     format!(
         "Equivalent: the 90 % interval of the difference lies within the margin, {} % of the kernel's figure or what \
-         nobody notices. Different: it lies outside.",
+         nobody notices. Different: it lies outside. {OFF_HERE}",
         100.0 * MARGIN
     )
 }

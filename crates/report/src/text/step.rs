@@ -74,6 +74,8 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
          side. Balancing: of the moves made there those wanted here (recall), and the reverse. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting. Cause: \
          time, alike a tick earlier or later; state, something that belongs to it was found off just before; reason, neither.",
     );
+    page.blank();
+    page.paragraph(0, Ink::Dim, super::verify::OFF_HERE);
     page.finish()
 }
 
