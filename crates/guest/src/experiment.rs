@@ -23,6 +23,7 @@
 //! 0.1 ms, so that it is let in quickly where that CPU is busy.
 
 use crate::cgroup::Cgroups;
+use crate::ender::{self, Ender};
 use crate::hotplug;
 use crate::sync::Objects;
 use crate::sys::{self, Sched};
@@ -130,6 +131,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     own(shared)?;
     // The code that creates threads is then in memory and not read in when time counts.
     let _ = thread::Builder::new().stack_size(STACK).spawn(|| ()).map(thread::JoinHandle::join);
+    let ender = Ender::of(job, STACK, || mark(shared, "rt end"))?;
     let trace =
         |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
@@ -141,6 +143,9 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     // What lies between the two clocks; the least of them is within a µs or two.
     (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
+    if let Some(ender) = &ender {
+        ender.tell(start + job.duration_ns);
+    }
     hotplug::plan(job, shared.clamps, start + job.phase_ns)?;
     sys::sleep_until(start);
     mark(shared, "rt start");
@@ -153,12 +158,27 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
             break;
         }
         sys::sleep_until(at);
+        if sys::mono() >= start + job.duration_ns {
+            let cpu = job.first_cpu;
+            let what = format!(
+                "not started: real-time tasks left the thread that starts tasks no time on CPU{cpu} \
+                 (first_cpu names another one, fair_server_runtime_ns above 0 leaves it some)"
+            );
+            fail(shared, &job.tasks[index], &what);
+            break;
+        }
         create(shared, index, created == 0)?;
     }
     sys::sleep_until(start + job.duration_ns);
     mark(shared, "rt end");
+    if let Some(ender) = &ender {
+        ender.reached();
+    }
     sys::sleep_until(start + job.duration_ns + job.linger_ns);
     trace(false)?;
+    if ender.is_some() {
+        ender::demote(shared.pids.iter().map(|pid| pid.load(Ordering::Relaxed)));
+    }
     let tick = sys::a_tick();
     let mut failures =
         std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));

@@ -15,6 +15,7 @@
 use risetime_job::{answer, job};
 
 mod cgroup;
+mod ender;
 mod experiment;
 mod gate;
 mod hotplug;
