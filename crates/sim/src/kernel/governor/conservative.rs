@@ -80,7 +80,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ])
     .checked(check)
     .completed(|platform, policy, settings| {
-        sampling::round(platform, policy, settings, LEAST_RATE);
+        sampling::round(platform, policy, settings, LEAST_RATE, &[(FREQ_STEP, 100)]);
     }),
     rate_limit: Some(SAMPLING_RATE),
     works: Works::Kworker,

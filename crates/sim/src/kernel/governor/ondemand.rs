@@ -83,7 +83,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ])
     .checked(sampling::check_rate)
     .completed(|platform, policy, settings| {
-        sampling::round(platform, policy, settings, LEAST_RATE);
+        let most = [(IO_IS_BUSY, 1), (POWERSAVE_BIAS, 1000)];
+        sampling::round(platform, policy, settings, LEAST_RATE, &most);
     }),
     rate_limit: Some(SAMPLING_RATE),
     works: Works::Kworker,

@@ -145,32 +145,28 @@ pub(super) fn check_rate(
 }
 
 /// Makes of what the files were told what they hold: up to 4.13 a `sampling_rate` below
-/// [`least_rate`] is raised to it, and numbers above the most of [`ROUNDED`] are that.
+/// [`least_rate`] is raised to it, and of `most`, the files that take every number, those above the
+/// most that they hold are that. Source: cpufreq_ondemand.c:ignore_nice_load_store, io_is_busy_store,
+/// powersave_bias_store, cpufreq_conservative.c:freq_step_store.
 pub(super) fn round(
     platform: &Platform,
     policy: &Policy,
     settings: &mut Settings,
     least: fn(i64) -> i64,
+    most: &[(Int, i64)],
 ) {
     if let Some(rate) = settings.get(&SAMPLING_RATE) {
         settings.set(&SAMPLING_RATE, rate.max(least_rate(platform, policy, least)));
     }
-    for (of, most) in ROUNDED {
-        if let Some(value) = settings.get(&of).filter(|value| *value > most) {
-            settings.set(&of, value.min(most));
+    if settings.get(&IGNORE_NICE_LOAD).is_some_and(|value| value > 1) {
+        settings.set(&IGNORE_NICE_LOAD, 1);
+    }
+    for (of, most) in most {
+        if settings.get(of).is_some_and(|value| value > *most) {
+            settings.set(of, *most);
         }
     }
 }
-
-/// The files that take every number, and the most that they hold. Source:
-/// cpufreq_ondemand.c:ignore_nice_load_store, io_is_busy_store, powersave_bias_store,
-/// cpufreq_conservative.c:freq_step_store.
-const ROUNDED: [(Key<Int>, i64); 4] = [
-    (IGNORE_NICE_LOAD, 1),
-    (Key::new("io_is_busy"), 1),
-    (Key::new("powersave_bias"), 1000),
-    (Key::new("freq_step"), 100),
-];
 
 /// A number that the settings hold.
 pub(super) fn number<S>(settings: &Settings, of: &S) -> u32
