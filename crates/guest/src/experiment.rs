@@ -20,9 +20,11 @@
 //! (`__setscheduler_params`, `PR_SET_TIMERSLACK`: the same in all kernels from 6.1 to 7.3).
 //!
 //! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
-//! 0.1 ms, so that it is let in quickly where that CPU is busy.
+//! 0.1 ms, so that it is let in quickly where that CPU is busy; by a real-time task it is not, and
+//! those that are created after one which runs there start late, which the answer says.
 
 use crate::cgroup::Cgroups;
+use crate::ender::{self, Ender};
 use crate::hotplug;
 use crate::sync::Objects;
 use crate::sys::{self, Sched};
@@ -46,6 +48,8 @@ const VISITS: usize = 40;
 /// Between two visits: a signal is traced when a period of PELT, some milliseconds at the lowest
 /// speed, has passed since its last update.
 const BETWEEN_VISITS: u64 = 11_000_000;
+/// Lateness of a task's start from which on it is told, in ns.
+const LATE: u64 = 1_000_000;
 /// 0 would ask for what the creator had.
 const LEAST_SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Stack size of a task's thread.
@@ -121,6 +125,8 @@ pub(crate) struct Done {
     pub(crate) forks: Vec<Forked>,
     /// Marks of each task's jobs.
     pub(crate) marks: Vec<Vec<Noted>>,
+    /// Tasks of the job that started [`LATE`] or more after they were due, and by how much, in ns.
+    pub(crate) late: Vec<(usize, u64)>,
     /// Failures; empty: all well.
     pub(crate) failures: Vec<String>,
 }
@@ -152,6 +158,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     own(shared)?;
     // The code that creates threads is then in memory and not read in when time counts.
     let _ = thread::Builder::new().stack_size(STACK).spawn(|| ()).map(thread::JoinHandle::join);
+    let ender = Ender::of(job, STACK, || mark(shared, "rt end"))?;
     let trace =
         |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
@@ -164,10 +171,14 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
     shared.began.store(start + job.phase_ns, Ordering::Relaxed);
+    if let Some(ender) = &ender {
+        ender.tell(start + job.duration_ns);
+    }
     hotplug::plan(job, shared.clamps, start + job.phase_ns)?;
     sys::sleep_until(start);
     mark(shared, "rt start");
 
+    let mut late = Vec::new();
     let mut order: Vec<usize> = (0..job.tasks.len()).collect();
     order.sort_by_key(|i| job.tasks[*i].delay);
     for (created, index) in order.into_iter().enumerate() {
@@ -176,12 +187,31 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
             break;
         }
         sys::sleep_until(at);
+        let now = sys::mono();
+        if now >= at + LATE {
+            late.push((index, now - at));
+        }
+        if now >= start + job.duration_ns {
+            let cpu = job.first_cpu;
+            let what = format!(
+                "not started: real-time tasks left the thread that starts tasks no time on CPU{cpu} \
+                 (first_cpu names another one, fair_server_runtime_ns above 0 leaves it some)"
+            );
+            fail(shared, &job.tasks[index], &what);
+            break;
+        }
         create(shared, index, created == 0)?;
     }
     sys::sleep_until(start + job.duration_ns);
     mark(shared, "rt end");
+    if let Some(ender) = &ender {
+        ender.reached();
+    }
     sys::sleep_until(start + job.duration_ns + job.linger_ns);
     trace(false)?;
+    if ender.is_some() {
+        ender::demote(shared.pids.iter().map(|pid| pid.load(Ordering::Relaxed)));
+    }
     let tick = sys::a_tick();
     let mut failures =
         std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));
@@ -193,7 +223,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         .iter()
         .map(|own| std::mem::take(&mut *own.lock().unwrap_or_else(|e| e.into_inner())));
     let marks = marks.collect();
-    Ok(Done { tracer: &shared.tracer, start, tick, pids, forks, marks, failures })
+    Ok(Done { tracer: &shared.tracer, start, tick, pids, forks, marks, late, failures })
 }
 
 /// Takes the calling thread, which is in no task group, to `cpus`, and into the partition that has them.

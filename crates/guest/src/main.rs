@@ -15,6 +15,7 @@
 use risetime_job::{answer, job};
 
 mod cgroup;
+mod ender;
 mod experiment;
 mod gate;
 mod hotplug;
@@ -173,6 +174,9 @@ fn write_answer<W: Write>(out: W, done: &experiment::Done, mut values: String) -
     }
     for (i, pid) in done.pids.iter().enumerate() {
         values.push_str(&value_line(&format!("task.{i}.pid"), &pid.to_string()));
+    }
+    for (i, ns) in &done.late {
+        values.push_str(&value_line(&format!("task.{i}.late_ns"), &ns.to_string()));
     }
     for (i, fork) in done.forks.iter().enumerate() {
         let i = done.pids.len() + i;

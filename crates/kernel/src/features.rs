@@ -288,7 +288,10 @@ features! {
         DBS_UTIL_HOOK: since(4, 6), Read,
             "Sampling governors look at updates of the scheduler; before, by a timer.";
         DBS_SAMPLING_RATE: since(4, 14), Read,
-            "The least sampling rate is two ticks; before, 10 ms, or 20 ticks under conservative.";
+            "The least sampling rate is two ticks, and less is refused; before, 10 ms, or 20 ticks \
+             under conservative, and less is as much.";
+        CS_LOW_DOWN_THRESHOLD: since(4, 12), Memory,
+            "conservative takes a down_threshold below 11; before, it refused it.";
         DBS_IDLE_PERIODS: since(4, 18), Read,
             "Idle time alone counts as a sleep for sampling governors; before, all time since the \
              last look.";

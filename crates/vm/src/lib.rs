@@ -36,7 +36,7 @@ use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
 use reasons::Reasons;
 use risetime_ftrace::decisions;
 use risetime_job::answer::{Answer, FNV_START, fnv};
-use risetime_job::job::Job;
+use risetime_job::job::{Job, Task as JobTask};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{GroupId, Instant, Span};
 use risetime_model::settings::{SKIP_MS, keys};
@@ -418,6 +418,7 @@ fn deliver(
     sink.end(done.end);
     let mut notes = vec![ran(e, &values, hz)];
     notes.extend(self::notes(e, &values));
+    notes.extend(started_late(&plan.job, &values));
     if decisions {
         let format = |name: &str| said(&format!("format {name}")).map(Cow::into_owned);
         notes.extend(decisions::notes(format, &values));
@@ -552,6 +553,26 @@ fn ran(e: &Experiment, values: &BTreeMap<String, String>, hz: u32) -> String {
         ms(hz),
         ms(e.platform.hz)
     )
+}
+
+/// A note on tasks that the agent started late; `None`: it started all in time.
+fn started_late(job: &Job, values: &BTreeMap<String, String>) -> Option<String> {
+    let late = |(i, task): (usize, &JobTask)| {
+        let ns: u64 = values.get(&format!("task.{i}.late_ns"))?.parse().ok()?;
+        Some((task.comm.clone(), ns))
+    };
+    let all: Vec<(String, u64)> = job.tasks.iter().enumerate().filter_map(late).collect();
+    let most = all.iter().map(|(_, ns)| ns).max()?;
+    let names: Vec<&str> = all.iter().map(|(comm, _)| comm.as_str()).take(4).collect();
+    let more = if all.len() > names.len() { " and others" } else { "" };
+    Some(format!(
+        "{}{more} started up to {}.{} ms late: tasks had CPU{}, from which they are started, and the simulator starts them in time; who wakes \
+         after whom may differ for the whole run (first_cpu names another CPU)",
+        names.join(", "),
+        most / 1_000_000,
+        most / 100_000 % 10,
+        job.first_cpu
+    ))
 }
 
 fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {

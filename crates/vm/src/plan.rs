@@ -112,13 +112,16 @@ pub(crate) fn plan(
         settings.push((GOVERNOR.name().to_string(), path));
     }
     for (name, path) in files(e, catalogue) {
-        match e.policy.set.get(&name) {
+        // As it was understood: `80%` is 80.
+        let said = e.policy.set.get(&name).map(|said| e.settings.by_name(&name).unwrap_or(said));
+        match said {
             Some(value) => job.set.push((path.clone(), value.to_string())),
             None => job.read.push(path.clone()),
         }
         settings.push((name, path));
     }
     runtime_before_period(&mut job.set);
+    threshold_down_first(&mut job.set);
     let feature = |name: &str, on: i64| {
         let no = if on == 1 { "" } else { "NO_" };
         (FEATURES.to_string(), format!("{no}{name}"))
@@ -188,6 +191,20 @@ fn runtime_before_period(set: &mut [(String, String)]) {
     }
 }
 
+/// Orders conservative's thresholds so that no write is refused: each write must leave the lower
+/// threshold below the upper one, which is 80 at boot.
+fn threshold_down_first(set: &mut [(String, String)]) {
+    let at = |name: &str| {
+        set.iter().position(|(path, _)| path.ends_with(&format!("/conservative/{name}_threshold")))
+    };
+    if let (Some(up), Some(down)) = (at("up"), at("down"))
+        && up < down
+        && set[down].1.parse().is_ok_and(|percent: u32| percent < 80)
+    {
+        set.swap(up, down);
+    }
+}
+
 /// A job without a workload: modules and the default governor.
 pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
     Job {
@@ -227,7 +244,9 @@ fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, St
 /// Errors: one that it cannot be given, and that would change something; one of a single policy where
 /// the guest's driver has one for all.
 fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
-    let home = |name: &str| catalogue.params().find(|(_, p)| p.name == name).map(|(_, p)| p.home);
+    // Governors have settings of one name (`sampling_rate`): those of the one in use are meant.
+    let used = || catalogue.params().filter(|(group, _)| group.in_use(&e.settings));
+    let home = |name: &str| used().find(|(_, p)| p.name == name).map(|(_, p)| p.home);
     let own = e.policy.set.iter().filter_map(|(name, v)| Some((name.split_once('.')?.0, name, v)));
     for (base, name, value) in own {
         match home(base) {
@@ -242,7 +261,7 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
             },
         }
     }
-    for (_, param) in catalogue.params() {
+    for (_, param) in used() {
         // As it was understood: `80%` is 80.
         let set = e.policy.said(param).and(e.settings.get(param));
         if let (Some(value), Some((why, neutral))) = (set, refusal(param.home))

@@ -545,6 +545,20 @@ fn a_run_that_takes_another_course_is_repeated() {
     assert_eq!(fs::read_to_string(rig.dir.join("count")).unwrap().lines().count(), 3);
 }
 
+/// The order in which tasks wake follows from when they began, and the simulator's begin in time.
+#[test]
+fn tasks_that_were_started_late_are_named() {
+    let task = |comm: &str| JobTask { comm: comm.into(), ..JobTask::default() };
+    let job = Job { tasks: vec![task("a"), task("b"), task("c")], first_cpu: 3, ..Job::default() };
+    let values = |late: &[(&str, &str)]| {
+        late.iter().map(|(name, ns)| (name.to_string(), ns.to_string())).collect()
+    };
+    assert_eq!(started_late(&job, &values(&[("task.1.pid", "7")])), None);
+    let late = [("task.1.late_ns", "8112000"), ("task.2.late_ns", "9700000")];
+    let note = started_late(&job, &values(&late)).expect("two were late");
+    assert!(note.starts_with("b, c started up to 9.7 ms late: tasks had CPU3"), "{note}");
+}
+
 #[test]
 fn zones_that_a_machine_cannot_have_are_told() {
     let told = |arg: &str, thermal: Vec<Zone>| {

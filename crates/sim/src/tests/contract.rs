@@ -348,8 +348,12 @@ fn everything_that_can_be_set_says_what_it_is() {
             Default::Unset => true,
         };
         assert!(kind, "{}: default {:?} of {:?}", p.name, p.default, p.range);
-        // A unit, unless it is a name, a switch, or the number of something.
-        let plain = matches!(p.range, Range::OneOf(_) | Range::Int(0, 1)) || p.name == "first_cpu";
+        // A unit, unless it is a name, a switch (of some the kernel's file takes every number, and
+        // holds 1), or the number of something.
+        let switch = ["ignore_nice_load", "io_is_busy"].contains(&p.name);
+        let plain = matches!(p.range, Range::OneOf(_) | Range::Int(0, 1))
+            || switch
+            || p.name == "first_cpu";
         assert_eq!(p.unit.is_empty(), plain, "{}: unit {:?}", p.name, p.unit);
         let suffix = [("_us", "µs"), ("_ns", "ns"), ("_ms", "ms")]
             .into_iter()

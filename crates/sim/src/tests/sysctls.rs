@@ -5,6 +5,7 @@ use super::experiment;
 use crate::Simulator;
 use crate::mech::sysctls::RR_TIMESLICE;
 use risetime_kernel::units::Span;
+use risetime_model::settings::Value;
 use risetime_model::{Platform, Policy, Workload};
 use risetime_trace::{Backend, Why};
 
@@ -75,6 +76,34 @@ fn deadline_tasks_may_reserve_the_runtime_in_every_kernel() {
     }
 }
 
+/// As asked of Debian's 6.12.117, 7.2.13 and 7.3.4. 6.12 forgets the fair servers when it makes its root
+/// domains anew, as it does when schedutil starts or ends; later kernels count them, and up to 7.1
+/// keep 5 % of each CPU beside.
+#[test]
+fn four_cpus_take_eleven_tasks_of_a_third_except_from_6_13_to_7_1() {
+    let goes = |n: u32, us: (u32, u32), policy: &str| {
+        let one =
+            format!(r#""policy": "SCHED_DEADLINE", "dl-runtime": {}, "dl-period": {}"#, us.0, us.1);
+        let tasks =
+            format!(r#""dl": {{{one}, "instance": {n}, "loop": -1, "run": 10, "sleep": 100000}}"#);
+        let e = experiment_of(cpus(4), &tasks, policy, 300);
+        Simulator.run(&e, &mut ()).is_ok()
+    };
+    let third = (10_000, 30_000);
+    for kernel in ["linux-6.1", "linux-6.12", "linux-7.2", "linux-7.3"] {
+        assert!(goes(11, third, kernel), "{kernel}");
+        // 12 thirds are four CPUs.
+        assert!(!goes(12, third, kernel), "{kernel}");
+    }
+    for kernel in ["linux-6.18", "linux-7.0"] {
+        assert!(goes(10, third, kernel) && !goes(11, third, kernel), "{kernel}");
+    }
+    let most = |kernel: &str| (70..80).take_while(|n| goes(*n, (1_000, 20_000), kernel)).last();
+    for (kernel, n) in [("linux-6.12", 76), ("linux-6.18", 72), ("linux-7.2", 76)] {
+        assert_eq!(most(kernel), Some(n), "{kernel}: tasks of 1 in 20 ms");
+    }
+}
+
 /// Of 6 ms for two CPUs the first to ask takes 5, or each what it needs.
 #[test]
 fn a_quota_is_handed_out_in_slices() {
@@ -142,4 +171,55 @@ fn what_the_kernel_refuses_is_refused() {
     let e = of("sched_rt_runtime_us=-2").expect_err("out of range");
     assert!(e.contains("wanted a whole number from -1 to 2147483647 µs"), "{e}");
     assert_eq!(of("nr_migrate=8").expect("fine").get(&RR_TIMESLICE), Some(100));
+}
+
+/// sampling_rate_store and its like: EINVAL, or as much as the file can hold.
+#[test]
+fn a_governor_takes_the_numbers_that_the_kernels_file_takes() {
+    let m1 = Platform::load("m1").expect("built in");
+    let at = |hz: u32, set: &str| {
+        let policy = Policy::from_arg(set).expect("a policy");
+        let platform = Platform { hz, ..m1.clone() };
+        crate::resolve(&platform, &policy).map_err(|e| e.to_string())
+    };
+    let of = |said: &str, name: &str| match at(250, said).expect(said).by_name(name) {
+        Some(Value::Int(n)) => *n,
+        other => panic!("{said}: {name} is {other:?}"),
+    };
+    for governor in ["ondemand", "conservative"] {
+        for (hz, least) in [(100, 20_000), (250, 8_000), (300, 6_666), (1000, 2_000)] {
+            let said = |us: i64| format!("linux-6.1+governor={governor}+sampling_rate={us}");
+            at(hz, &said(least)).expect("two ticks");
+            let e = at(hz, &said(least - 1)).expect_err("less than two ticks");
+            let wanted = format!(
+                "`sampling_rate` is {} µs, less than two ticks, {least} µs ({hz} Hz): kernels refuse it (from 4.14 on)",
+                least - 1
+            );
+            assert!(e.contains(&wanted) && e.starts_with("linux-6.1"), "{e}");
+        }
+        // Older ones take it as what they sample at.
+        let old = of(&format!("linux-4.7+governor={governor}+sampling_rate=1000"), "sampling_rate");
+        let latency = m1.domains[0].transition_latency().0 / 1000;
+        let own = if governor == "ondemand" { 10_000 } else { 80_000 };
+        assert_eq!(old, own.max(20 * latency as i64), "{governor}");
+        let nice = format!("linux-7.3+governor={governor}+ignore_nice_load=4000000000");
+        assert_eq!(of(&nice, "ignore_nice_load"), 1);
+    }
+    let ondemand = "linux-7.3+governor=ondemand+io_is_busy=9+powersave_bias=5000";
+    assert_eq!((of(ondemand, "io_is_busy"), of(ondemand, "powersave_bias")), (1, 1000));
+    assert_eq!(of("linux-7.3+governor=conservative+freq_step=400", "freq_step"), 100);
+    for (bad, wanted) in [
+        ("ondemand+up_threshold=0", "wanted a whole number from 1 to 100 %"),
+        ("ondemand+sampling_down_factor=100001", "wanted a whole number from 1 to 100000"),
+        ("conservative+sampling_down_factor=11", "wanted a whole number from 1 to 10"),
+        ("conservative+down_threshold=80", "`down_threshold` is 80 %, not less than"),
+        ("ondemand+ignore_nice_load=4294967296", "from 0 to 4294967295"),
+    ] {
+        let e = at(250, &format!("linux-7.3+governor={bad}")).expect_err(bad);
+        assert!(e.contains(wanted), "{e}");
+    }
+    let low = "+governor=conservative+down_threshold=10";
+    at(250, &format!("linux-4.14{low}")).expect("from 1 on");
+    let e = at(250, &format!("linux-4.7{low}")).expect_err("from 11 on");
+    assert!(e.contains("`down_threshold` is 10 %, less than 11 %"), "{e}");
 }

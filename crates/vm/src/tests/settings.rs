@@ -192,3 +192,39 @@ fn the_runtime_of_real_time_tasks_is_never_above_their_period() {
     let long = "+sched_rt_period_us=4000000+sched_rt_runtime_us=-1";
     assert_eq!(written(long), ["period_us=4000000", "runtime_us=-1"]);
 }
+
+/// `schedfreq` and `schedutil-2016` have settings of these names too, which no stock kernel has.
+#[test]
+fn a_tunable_is_looked_up_at_the_governor_in_use() {
+    for governor in ["ondemand", "conservative"] {
+        let said = format!(
+            "linux-7.2+governor={governor}+sampling_rate=20000+sampling_down_factor=2+ignore_nice_load=7"
+        );
+        let job = planned(&experiment(&said), &[]).expect("a stock kernel has them").job;
+        let tunable = |name: &str| format!("{}/{governor}/{name}", crate::plan::CPUFREQ);
+        // More than 1 is 1, and reads back as that.
+        for (name, value) in
+            [("sampling_rate", "20000"), ("sampling_down_factor", "2"), ("ignore_nice_load", "1")]
+        {
+            assert!(job.set.contains(&(tunable(name), value.into())), "{name}: {:?}", job.set);
+        }
+    }
+}
+
+/// As the kernel checks at each write; 80 and 20 % are there at boot.
+#[test]
+fn the_lower_threshold_is_never_written_above_the_upper_one() {
+    let written = |set: &str| -> Vec<String> {
+        let e = experiment(&format!("linux-7.2+governor=conservative{set}"));
+        let job = planned(&e, &[]).unwrap().job;
+        let threshold = |(path, value): (String, String)| {
+            let name = path.rsplit('/').next().unwrap_or_default().to_string();
+            name.ends_with("_threshold").then(|| format!("{name}={value}"))
+        };
+        job.set.into_iter().filter_map(threshold).collect()
+    };
+    let low = "+up_threshold=15+down_threshold=10";
+    assert_eq!(written(low), ["down_threshold=10", "up_threshold=15"]);
+    let high = "+up_threshold=95%+down_threshold=85%";
+    assert_eq!(written(high), ["up_threshold=95", "down_threshold=85"]);
+}

@@ -22,8 +22,10 @@ use risetime_model::{InputError, Platform, Policy};
 /// Shortest time between two samples, in µs.
 pub const SAMPLING_RATE: Int =
     sampling::sampling_rate("conservative/sampling_rate", |platform, policy| {
-        sampling::default_rate(platform, policy, |tick_us| 20 * tick_us)
+        sampling::default_rate(platform, policy, LEAST_RATE)
     });
+/// `min_sampling_rate` for a tick of so many µs, up to 4.13 (`MIN_SAMPLING_RATE_RATIO` times ten).
+const LEAST_RATE: fn(i64) -> i64 = |tick_us| 20 * tick_us;
 
 /// Load above which a policy goes up, in %.
 pub const UP_THRESHOLD: Int = Int::new(Param {
@@ -37,7 +39,7 @@ pub const UP_THRESHOLD: Int = Int::new(Param {
 
 pub(crate) const DOWN_THRESHOLD: Int = Int::new(Param {
     name: "down_threshold",
-    doc: "below this load a policy steps down; less than up_threshold",
+    doc: "below this load a policy steps down; less than up_threshold, and up to 4.11 at least 11",
     unit: "%",
     range: Range::Int(1, 99),
     default: Default::Int(20),
@@ -47,9 +49,9 @@ pub(crate) const DOWN_THRESHOLD: Int = Int::new(Param {
 /// Size of a step, in % of the highest frequency.
 pub const FREQ_STEP: Int = Int::new(Param {
     name: "freq_step",
-    doc: "a step, of the highest frequency within the limits; 0: none",
+    doc: "a step, of the highest frequency within the limits; 0: none; more than 100 is 100",
     unit: "%",
-    range: Range::Int(0, 100),
+    range: Range::Int(0, sampling::UINT_MAX),
     default: Default::Int(5),
     home: Home::Tunable("conservative/freq_step"),
 });
@@ -76,7 +78,10 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         sampling::AFTER_IDLE.0,
         sampling::SAMPLING.0,
     ])
-    .checked(check),
+    .checked(check)
+    .completed(|platform, policy, settings| {
+        sampling::round(platform, policy, settings, LEAST_RATE, &[(FREQ_STEP, 100)]);
+    }),
     rate_limit: Some(SAMPLING_RATE),
     works: Works::Kworker,
     make: |platform, domain, settings| {
@@ -91,12 +96,22 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     },
 };
 
-/// Errors: a `down_threshold` that is not below `up_threshold`.
-fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+/// Errors: a `down_threshold` that is not below `up_threshold`, or that older kernels refuse, a
+/// `sampling_rate` below its least.
+fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    sampling::check_rate(platform, policy, settings)?;
     let (Some(down), Some(up)) = (settings.get(&DOWN_THRESHOLD), settings.get(&UP_THRESHOLD))
     else {
         return Ok(());
     };
+    if down < 11 && !policy.kernel.has(features::CS_LOW_DOWN_THRESHOLD) {
+        let what = format!(
+            "`{DOWN_THRESHOLD}` is {down} %, less than 11 %: kernels take that {}, and this is {}",
+            features::CS_LOW_DOWN_THRESHOLD,
+            policy.kernel
+        );
+        return Err(InputError::new(policy.place_of(DOWN_THRESHOLD.name), what));
+    }
     if down < up {
         return Ok(());
     }

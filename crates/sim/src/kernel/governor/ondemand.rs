@@ -25,8 +25,10 @@ use risetime_trace::Why;
 /// Shortest time between two samples, in µs.
 pub const SAMPLING_RATE: Int =
     sampling::sampling_rate("ondemand/sampling_rate", |platform, policy| {
-        sampling::default_rate(platform, policy, |_| 10_000)
+        sampling::default_rate(platform, policy, LEAST_RATE)
     });
+/// `min_sampling_rate`, up to 4.13, in µs (`MICRO_FREQUENCY_MIN_SAMPLE_RATE`).
+const LEAST_RATE: fn(i64) -> i64 = |_| 10_000;
 
 /// Load above which a policy goes up, in %.
 pub const UP_THRESHOLD: Int = Int::new(Param {
@@ -50,18 +52,18 @@ pub const SAMPLING_DOWN_FACTOR: Int = Int::new(Param {
 
 pub(crate) const POWERSAVE_BIAS: Int = Int::new(Param {
     name: "powersave_bias",
-    doc: "mean reduction of every frequency",
+    doc: "mean reduction of every frequency; more than 1000 is 1000",
     unit: "‰",
-    range: Range::Int(0, 1000),
+    range: Range::Int(0, sampling::UINT_MAX),
     default: Default::Int(0),
     home: Home::Tunable("ondemand/powersave_bias"),
 });
 
 pub(crate) const IO_IS_BUSY: Int = Int::new(Param {
     name: "io_is_busy",
-    doc: "count waiting for devices as busy",
+    doc: "count waiting for devices as busy; more than 1 is 1",
     unit: "",
-    range: Range::Int(0, 1),
+    range: Range::Int(0, sampling::UINT_MAX),
     default: Default::Int(0),
     home: Home::Tunable("ondemand/io_is_busy"),
 });
@@ -78,7 +80,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         IO_IS_BUSY.0,
         sampling::AFTER_IDLE.0,
         sampling::SAMPLING.0,
-    ]),
+    ])
+    .checked(sampling::check_rate)
+    .completed(|platform, policy, settings| {
+        let most = [(IO_IS_BUSY, 1), (POWERSAVE_BIAS, 1000)];
+        sampling::round(platform, policy, settings, LEAST_RATE, &most);
+    }),
     rate_limit: Some(SAMPLING_RATE),
     works: Works::Kworker,
     make: |platform, domain, settings| {

@@ -33,12 +33,14 @@ use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::settings::{
     Default, Home, Int, Key, Name, Neutral, Param, Range, Setting, Settings, Value,
 };
-use risetime_model::{Platform, Policy};
+use risetime_model::{InputError, Platform, Policy};
 use risetime_trace::Why;
 
 /// The shortest time between two samples, of every governor that samples.
 const SAMPLING_RATE: Key<Int> = Key::new("sampling_rate");
 const IGNORE_NICE_LOAD: Key<Int> = Key::new("ignore_nice_load");
+/// The highest number that a governor's file is read as (`%u`).
+pub(super) const UINT_MAX: i64 = u32::MAX as i64;
 
 /// `sampling_rate` of a governor, with its default ([`default_rate`]).
 pub(super) const fn sampling_rate(
@@ -47,9 +49,9 @@ pub(super) const fn sampling_rate(
 ) -> Int {
     Int::new(Param {
         name: SAMPLING_RATE.name(),
-        doc: "shortest time between two samples",
+        doc: "shortest time between two samples; less than two ticks is refused, up to 4.13 less than 20 transition latencies, 10 ms (ondemand) or 20 ticks is as much",
         unit: "µs",
-        range: Range::Int(1, 1_000_000_000),
+        range: Range::Int(1, UINT_MAX),
         default: Default::Derived(
             "two ticks, or the transition delay if that is longer (rate_limit_us); up to 4.13 1000 times the transition latency, at least 10 ms (ondemand) or 20 ticks",
             default,
@@ -62,9 +64,9 @@ pub(super) const fn sampling_rate(
 pub(super) const fn ignore_nice_load(home: &'static str) -> Int {
     Int::new(Param {
         name: IGNORE_NICE_LOAD.name(),
-        doc: "count the time of tasks with a nice value above 0 as idle",
+        doc: "count the time of tasks with a nice value above 0 as idle; more than 1 is 1",
         unit: "",
-        range: Range::Int(0, 1),
+        range: Range::Int(0, UINT_MAX),
         default: Default::Int(0),
         home: Home::Tunable(home),
     })
@@ -99,16 +101,71 @@ pub(crate) const SAMPLING: Name = Name::new(Param {
 });
 
 /// The default `sampling_rate`, in µs. Source: cpufreq_governor.c:cpufreq_dbs_governor_init; up to 4.13
-/// `min_sampling_rate` of the governor, which is `least` for a tick of so many µs, and LATENCY_MULTIPLIER.
+/// [`least_rate`], and LATENCY_MULTIPLIER.
 pub(super) fn default_rate(
     platform: &Platform,
     policy: &Policy,
     least: fn(i64) -> i64,
 ) -> Option<Value> {
-    let tick_us = 1_000_000 / i64::from(platform.hz);
     let delay = schedutil::rate_limit_us(policy.kernel, platform.domains.first()?);
-    let two_ticks = policy.kernel.has(features::DBS_SAMPLING_RATE);
-    Some(Value::Int(delay.max(if two_ticks { 2 * tick_us } else { least(tick_us) })))
+    Some(Value::Int(delay.max(least_rate(platform, policy, least))))
+}
+
+/// The least `sampling_rate` that the kernel samples at, in µs: two ticks
+/// (`CPUFREQ_DBS_MIN_SAMPLING_INTERVAL`); up to 4.13 `min_sampling_rate`, which is `least` for a tick
+/// of so many µs, or MIN_LATENCY_MULTIPLIER times the latency. Rounding: down.
+fn least_rate(platform: &Platform, policy: &Policy, least: fn(i64) -> i64) -> i64 {
+    let hz = i64::from(platform.hz.max(1));
+    if policy.kernel.has(features::DBS_SAMPLING_RATE) {
+        return 2 * ((1_000_000_000 + hz / 2) / hz) / 1000;
+    }
+    let latency = platform.domains.first().map_or(0, |d| d.transition_latency().0 / 1000).max(1);
+    least(1_000_000 / hz).max(i64::try_from(latency).map_or(UINT_MAX, |us| us.saturating_mul(20)))
+}
+
+/// Errors: a `sampling_rate` for which the kernel's file says EINVAL, since 4.14 one below
+/// [`least_rate`]. Source: cpufreq_governor.c:sampling_rate_store.
+pub(super) fn check_rate(
+    platform: &Platform,
+    policy: &Policy,
+    settings: &Settings,
+) -> Result<(), InputError> {
+    if !policy.kernel.has(features::DBS_SAMPLING_RATE) {
+        return Ok(());
+    }
+    let (least, rate) = (least_rate(platform, policy, |_| 0), settings.get(&SAMPLING_RATE));
+    let Some(rate) = rate.filter(|us| *us < least) else { return Ok(()) };
+    let what = format!(
+        "`{SAMPLING_RATE}` is {rate} µs, less than two ticks, {least} µs ({} Hz): kernels refuse it ({})",
+        platform.hz,
+        features::DBS_SAMPLING_RATE
+    );
+    Err(InputError::new(policy.place_of(SAMPLING_RATE.name()), what)
+        .hint(format!("the least is {SAMPLING_RATE}={least}")))
+}
+
+/// Makes of what the files were told what they hold: up to 4.13 a `sampling_rate` below
+/// [`least_rate`] is raised to it, and of `most`, the files that take every number, those above the
+/// most that they hold are that. Source: cpufreq_ondemand.c:ignore_nice_load_store, io_is_busy_store,
+/// powersave_bias_store, cpufreq_conservative.c:freq_step_store.
+pub(super) fn round(
+    platform: &Platform,
+    policy: &Policy,
+    settings: &mut Settings,
+    least: fn(i64) -> i64,
+    most: &[(Int, i64)],
+) {
+    if let Some(rate) = settings.get(&SAMPLING_RATE) {
+        settings.set(&SAMPLING_RATE, rate.max(least_rate(platform, policy, least)));
+    }
+    if settings.get(&IGNORE_NICE_LOAD).is_some_and(|value| value > 1) {
+        settings.set(&IGNORE_NICE_LOAD, 1);
+    }
+    for (of, most) in most {
+        if settings.get(of).is_some_and(|value| value > *most) {
+            settings.set(of, *most);
+        }
+    }
 }
 
 /// A number that the settings hold.

@@ -49,7 +49,7 @@ pub const RATE_LIMIT_US: Int = Int::new(Param {
     name: keys::RATE_LIMIT_US.name(),
     doc: "shortest time between two changes of frequency; of one policy: rate_limit_us.policyN",
     unit: "µs",
-    range: Range::Int(0, 10_000_000),
+    range: Range::Int(0, u32::MAX as i64),
     default: Default::Derived(
         "from the domains' transition latency, by kernel generation",
         |platform, policy| {
