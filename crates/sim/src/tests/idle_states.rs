@@ -7,7 +7,7 @@ use risetime_model::settings::Value;
 use risetime_model::{Platform, Workload};
 use risetime_trace::{Backend, Event, Memory};
 
-/// Two CPUs of one frequency; `deep`: keys of their deep states.
+/// Returns a platform of two CPUs of one frequency; `deep`: keys of their deep states.
 fn platform(deep: &[&str]) -> Platform {
     let deep: Vec<String> = deep
         .iter()
