@@ -129,9 +129,15 @@ struct Cpu {
     since: u64,
     /// Busy time by slot, in ns.
     busy: Vec<u64>,
-    /// Idle time by state, in ns; one more for idle in no recorded state.
+    /// Idle time by the state that was asked for, in ns; one more for idle in no recorded state.
     idle: Vec<u64>,
-    /// Part of the idle time in which another thread of the core was busy; empty where the CPU has
+    /// The CPUs that go into an idle state together with this one, if there are such states.
+    sleepers: Vec<CpuId>,
+    /// Idle state in which it is now, by what the others have asked for, and its idle time by such states;
+    /// empty where it is always in the one that it has asked for.
+    asleep_in: usize,
+    asleep: Vec<u64>,
+    /// Part of the idle time in which another thread of the core was busy, by the state in which it was; empty where the CPU has
     /// a core of its own.
     idle_beside: Vec<u64>,
     /// The threads of its core, if there are several.
@@ -162,6 +168,8 @@ pub(crate) struct Machine {
     pub(crate) capacities: Vec<u64>,
     /// The trace says which tasks are marked misfit.
     tells_misfit: bool,
+    /// The platform, where CPUs sleep together.
+    together: Option<Box<Platform>>,
     /// The length of a tick, ns.
     tick: u64,
     /// The speed that is full speed: more than [`ONE`] where boost is on.
@@ -194,6 +202,7 @@ impl Machine {
             let domain = platform.domain_of(id).unwrap_or(0);
             let core = Some(platform.smt_mask(id)).filter(|core| core.len() > 1);
             let states = platform.domains[domain].idle.len() + 1;
+            let sleepers = platform.sleepers(id);
             Cpu {
                 domain,
                 does: CpuUse::default(),
@@ -202,6 +211,9 @@ impl Machine {
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
                 idle: vec![0; states],
+                asleep_in: states - 1,
+                asleep: vec![0; if sleepers.is_empty() { 0 } else { states }],
+                sleepers,
                 idle_beside: vec![0; core.as_ref().map_or(0, |_| states)],
                 how: core.as_ref().map_or(PLAIN, |_| How { threads: 0, busy: 0, ..PLAIN }),
                 core: core.unwrap_or_default(),
@@ -211,7 +223,8 @@ impl Machine {
                 keys: Vec::new(),
             }
         };
-        let cpus = platform.cpus().map(cpu).collect();
+        let cpus: Vec<Cpu> = platform.cpus().map(cpu).collect();
+        let together = cpus.iter().any(|c| !c.sleepers.is_empty());
         let tells_misfit = tells("misfit");
         Machine {
             cpus,
@@ -220,6 +233,7 @@ impl Machine {
             keys: Vec::new(),
             capacities,
             tells_misfit,
+            together: together.then(|| Box::new(platform.clone())),
             tick: platform.tick().0,
             full,
         }
@@ -360,6 +374,7 @@ impl Machine {
             }
         }
         self.works(cpu, now);
+        self.sleeps(cpu, now);
     }
 
     /// Whether `cpu` idles.
@@ -376,6 +391,20 @@ impl Machine {
     pub(crate) fn set_idle(&mut self, cpu: CpuId, state: Option<u32>, now: u64) {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.idle(state);
+        self.sleeps(cpu, now);
+    }
+
+    /// Updates the idle states in which `cpu` is, and those that hang on it, now that what `cpu` does has changed.
+    fn sleeps(&mut self, cpu: CpuId, now: u64) {
+        for i in 0..self.cpus[cpu.index()].sleepers.len() {
+            let sleeper = self.cpus[cpu.index()].sleepers[i];
+            self.account(sleeper, now);
+            let (c, of) = (&self.cpus[sleeper.index()], |cpu: CpuId| &self.cpus[cpu.index()].does);
+            let (asked, untold) = (c.does.idle_state(), c.asleep.len().saturating_sub(1));
+            let state = asked.filter(|asked| *asked < untold).zip(self.together.as_ref());
+            let state = state.map(|(asked, p)| p.idle_in(c.domain, asked, |cpu| of(cpu).asleep()));
+            self.cpus[sleeper.index()].asleep_in = state.unwrap_or(untold);
+        }
     }
 
     /// Notes that an interrupt's handler begins (`enters`) or is done; it runs, whichever task is
@@ -384,6 +413,7 @@ impl Machine {
         self.account(cpu, now);
         self.cpus[cpu.index()].does.irq(enters);
         self.works(cpu, now);
+        self.sleeps(cpu, now);
     }
 
     /// Sets the kind of work that the CPU runs from now on; its task was accounted.
@@ -521,6 +551,10 @@ impl Machine {
             let unknown = c.idle.len() - 1;
             let state = c.does.idle_state().unwrap_or(unknown).min(unknown);
             c.idle[state] += dt;
+            let state = if c.asleep.is_empty() { state } else { c.asleep_in };
+            if let Some(asleep) = c.asleep.get_mut(state) {
+                *asleep += dt;
+            }
             if c.how.busy > 0
                 && let Some(beside) = c.idle_beside.get_mut(state)
             {
@@ -544,7 +578,8 @@ impl Machine {
     /// The energy of a CPU while it was idle, without time beside a busy thread of its core;
     /// `None`: unknown.
     fn idle_energy(&self, c: &Cpu) -> Option<u128> {
-        let idle = c.idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
+        let idle = if c.asleep.is_empty() { &c.idle } else { &c.asleep };
+        let idle = idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
         let power = |i| self.domains[c.domain].of.idle_power(Some(i));
         let beside = |i| c.idle_beside.get(i).copied().unwrap_or(0);
         let own = |i, ns: u64| Some(u128::from(ns - beside(i)) * u128::from(power(i)?.0));

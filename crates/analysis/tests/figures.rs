@@ -113,6 +113,28 @@ fn cpus_over_the_whole_run() {
     assert_eq!(r.end_ms, 10.0);
 }
 
+/// A state for which others have to be asleep takes its power while they are; each CPU's own list tells what it asked for.
+#[test]
+fn a_cluster_that_is_not_asleep_takes_the_power_of_its_cpus() {
+    let mut platform = (*platform()).clone();
+    let idle = &mut platform.domains[0].idle;
+    idle[1].power = MicroWatts(500);
+    idle[1].together = Some(risetime_model::platform::Together::Domain);
+    let mut t = Trace::new();
+    t.to = Analyzer::new(Options::default());
+    t.to.header(&on(platform));
+    let t = t.freq(0, 1000).freq(2, 1000).new_task(T, 0, 1024).run(0, T).idle(1, Some(1));
+    let t = t.at(2 * MS).sleep(0, T).idle(0, Some(0)).at(5 * MS).idle(0, None).idle(0, Some(1));
+    // An interrupt wakes the cluster.
+    let t = t.at(9 * MS).event(Event::Irq { cpu: CpuId(0), enters: true });
+    let t = t.at(10 * MS).event(Event::Irq { cpu: CpuId(0), enters: false });
+    let r = t.at(12 * MS).idle(1, None).at(13 * MS).end();
+    assert_eq!(r.cpus[1].idle, [("none".to_owned(), 1.0), ("off".to_owned(), 12.0)]);
+    // 5 ms beside a CPU that is not as deep, 4 and 2 with all, 1 beside an interrupt, 1 awake.
+    close(r.cpus[1].energy_mj.unwrap(), 7.0 * 0.002 + 6.0 * 0.0005);
+    close(r.cpus[0].energy_mj.unwrap(), 3.0 * 0.040 + 4.0 * 0.002 + 6.0 * 0.0005);
+}
+
 #[test]
 fn an_unknown_start_frequency_is_said() {
     let r = Trace::new().new_task(T, 2, 1024).run(2, T).at(MS).freq(2, 2000).at(2 * MS).end();

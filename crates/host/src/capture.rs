@@ -424,12 +424,9 @@ impl Draft<'_> {
             if states.iter().any(|o| o.name == name) {
                 name = format!("{name}-{}", states.len());
             }
-            states.push(IdleState {
-                name,
-                exit_latency: Span::from_us(s.exit_latency_us.value.min(1_000_000_000)),
-                min_residency: Span::from_us(s.min_residency_us.min(1_000_000_000)),
-                power: MicroWatts(0),
-            });
+            let us = |us: u64| Span::from_us(us.min(1_000_000_000));
+            let (exit, residency) = (us(s.exit_latency_us.value), us(s.min_residency_us));
+            states.push(IdleState::new(&name, exit, residency, MicroWatts(0)));
         }
         states.sort_by_key(|s| s.min_residency);
         states.truncate(10);

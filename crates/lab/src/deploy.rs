@@ -294,7 +294,7 @@ fn machine(e: &Experiment, asked: &Asked) -> Result<Machine, InputError> {
             follows_deadlines: s.follows_deadlines,
             invariant: s.invariant,
             kthread: s.kthread,
-            idle: d.idle.iter().map(|i| (i.min_residency, i.exit_latency)).collect(),
+            idle: d.idle.iter().map(|i| (i.min_residency, i.longest_wakeup())).collect(),
             usable: usable(&id),
         })
     };

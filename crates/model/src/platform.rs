@@ -17,6 +17,7 @@
 
 mod bounds;
 mod check;
+mod idle;
 pub mod keys;
 mod partsim;
 mod read;
@@ -26,6 +27,7 @@ mod topology;
 mod work;
 mod write;
 
+pub use idle::{IdleState, Together};
 pub use partsim::ReadTable;
 pub use text::cpu_ranges;
 pub(crate) use text::{checked_name, checked_word};
@@ -121,19 +123,6 @@ impl Opp {
     pub const fn new(freq: KHz, power: MicroWatts, latency: Span) -> Opp {
         Opp { freq, power, latency, turbo: false, capacity: None }
     }
-}
-
-/// A cpuidle state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdleState {
-    /// The state's name, as `/sys/.../cpuidle/stateN/name` would say.
-    pub name: String,
-    /// Time to leave it.
-    pub exit_latency: Span,
-    /// Shortest stay that pays off (`target_residency`).
-    pub min_residency: Span,
-    /// Power of one CPU while in it.
-    pub power: MicroWatts,
 }
 
 impl Domain {

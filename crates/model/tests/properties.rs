@@ -34,11 +34,9 @@ fn idle() -> impl Strategy<Value = Vec<IdleState>> {
         states.sort_by_key(|s| s.1);
         let named = states.into_iter().enumerate();
         named
-            .map(|(i, (exit, residency, power))| IdleState {
-                name: format!("C{i}"),
-                exit_latency: Span::from_us(exit),
-                min_residency: Span::from_us(residency),
-                power: MicroWatts(power),
+            .map(|(i, (exit, residency, power))| {
+                let us = Span::from_us;
+                IdleState::new(&format!("C{i}"), us(exit), us(residency), MicroWatts(power))
             })
             .collect()
     })

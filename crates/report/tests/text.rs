@@ -615,3 +615,26 @@ proptest! {
         check_all(&run, &line, &plain(width));
     }
 }
+
+/// The page of a machine has columns for the entry, the longest wakeup and who has to be asleep where one of its states has them.
+#[test]
+fn a_machine_s_page_tells_the_way_into_an_idle_state() {
+    let rows = |platform: &Platform| {
+        let page = text::platform(platform, &plain(100));
+        let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+        let lines = page.lines().skip_while(|line| !line.contains("idle state"));
+        lines.take(3).map(words).collect::<Vec<_>>()
+    };
+    let mut platform = common::platform();
+    assert_eq!(rows(&platform)[0].join(" "), "idle state exit µs residency µs mW");
+    let mut deep = platform.domains[0].idle[0].clone();
+    deep.name = "cluster".into();
+    (deep.entry_latency, deep.exit_latency) = (Span::from_us(500), Span::from_us(1600));
+    deep.together = Some(risetime_model::platform::Together::Domain);
+    platform.domains[0].idle.push(deep);
+    let [head, wfi, cluster] = &rows(&platform)[..] else { panic!("three lines") };
+    let wanted = "idle state entry µs exit µs wakeup µs residency µs mW asleep with";
+    assert_eq!(head.join(" "), wanted);
+    assert_eq!(wfi[..5].join(" "), "wfi 0.0 1.0 1.0 10.0");
+    assert_eq!(cluster.join(" "), "cluster 500.0 1600.0 2100.0 10.0 6.0 its domain");
+}

@@ -59,12 +59,16 @@ impl CpuUse {
     pub fn idle_state(&self) -> Option<usize> {
         self.state.map(|s| s as usize)
     }
-    /// The power of the CPU, in `domain` at `freq`. `None`: unknown.
-    pub fn power(&self, domain: &Domain, freq: KHz) -> Option<MicroWatts> {
+    /// The idle state that the CPU has asked for; `None`: it is awake.
+    pub fn asleep(&self) -> Option<usize> {
+        self.idle_state().filter(|_| !self.is_busy())
+    }
+    /// The power of the CPU, in `domain` at `freq`, which idles in the state of this number. `None`: unknown.
+    pub fn power(&self, domain: &Domain, freq: KHz, idle: Option<usize>) -> Option<MicroWatts> {
         match self.is_busy() {
             true if self.kind > 0 => domain.power_of_work(freq, self.kind()),
             true => domain.busy_power(freq),
-            false => domain.idle_power(self.idle_state()),
+            false => domain.idle_power(idle),
         }
     }
 }
@@ -83,6 +87,8 @@ struct CpuPower {
     does: CpuUse,
     /// The threads of its core, if there are several, which share its power: those that are busy, or all.
     core: Vec<CpuId>,
+    /// The CPUs that go into an idle state together with this one, if there are such states.
+    sleepers: Vec<CpuId>,
     uw: u64,
 }
 
@@ -108,6 +114,7 @@ impl CpuPowers {
             domain: domain(cpu),
             does: CpuUse::default(),
             core: core(cpu).unwrap_or_default(),
+            sleepers: platform.sleepers(cpu),
             uw: 0,
         };
         let cpus = platform.cpus().map(cpu).collect();
@@ -149,14 +156,29 @@ impl CpuPowers {
         mut changed: impl FnMut(PowerChange),
     ) {
         let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
-        let was = c.does.is_busy();
+        let (was, slept) = (c.does.is_busy(), c.does.asleep());
         change(&mut c.does);
+        let together = slept != c.does.asleep() && !c.sleepers.is_empty();
         let others = was != c.does.is_busy() && !c.core.is_empty();
         self.renew(cpu.index()).into_iter().for_each(&mut changed);
         for i in 0..if others { self.cpus[cpu.index()].core.len() } else { 0 } {
             let thread = self.cpus[cpu.index()].core[i].index();
             self.renew(thread).into_iter().for_each(&mut changed);
         }
+        for i in 0..if together { self.cpus[cpu.index()].sleepers.len() } else { 0 } {
+            let sleeper = self.cpus[cpu.index()].sleepers[i].index();
+            self.renew(sleeper).into_iter().for_each(&mut changed);
+        }
+    }
+
+    /// The idle state in which the CPU is, by what others have asked for.
+    fn idle_in(&self, c: &CpuPower) -> Option<usize> {
+        let asked = c.does.idle_state();
+        if c.sleepers.is_empty() {
+            return asked;
+        }
+        let of = |cpu: CpuId| self.cpus[cpu.index()].does.asleep();
+        asked.map(|asked| self.platform.idle_in(c.domain, asked, of))
     }
 
     /// The part of a core's power that one of its threads counts for. Rounding: down.
@@ -172,7 +194,8 @@ impl CpuPowers {
     fn renew(&mut self, cpu: usize) -> Option<PowerChange> {
         let c = &self.cpus[cpu];
         let of = &self.platform.domains[c.domain];
-        let now = c.does.power(of, self.freqs[c.domain]).unwrap_or(MicroWatts(0)).0;
+        let idle = self.idle_in(c);
+        let now = c.does.power(of, self.freqs[c.domain], idle).unwrap_or(MicroWatts(0)).0;
         let now = self.share(c, now);
         let c = &mut self.cpus[cpu];
         let before = std::mem::replace(&mut c.uw, now);

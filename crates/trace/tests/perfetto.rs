@@ -470,12 +470,7 @@ fn power_of_a_domain_is_what_its_cpus_take() {
     let platform = std::sync::Arc::make_mut(&mut header.machine.platform);
     let opp = |mhz: u64, mw: u64| Opp::new(KHz(mhz * 1000), MicroWatts(mw * 1000), Span(0));
     platform.domains[0].opps = vec![opp(600, 10), opp(1200, 30)];
-    let state = |uw| risetime_model::platform::IdleState {
-        name: String::new(),
-        exit_latency: Span(0),
-        min_residency: Span(0),
-        power: MicroWatts(uw),
-    };
+    let state = |uw| risetime_model::platform::IdleState::new("", Span(0), Span(0), MicroWatts(uw));
     platform.domains[0].idle = vec![state(2500), state(0)];
     // Of the other one it is unknown.
     platform.domains[1].opps[0].power = MicroWatts(0);
@@ -495,6 +490,34 @@ fn power_of_a_domain_is_what_its_cpus_take() {
     let unit = read.track("policy0 power").one(8).text(6);
     assert_eq!(unit, "mW");
     assert!(!read.packets.iter().filter_map(|p| p.maybe(60)).any(|t| t.text(2) == "policy2 power"));
+}
+
+/// A state for which both CPUs have to be asleep takes its power while both are.
+#[test]
+fn power_of_a_cluster_falls_with_its_last_cpu() {
+    let mut header = header();
+    let platform = std::sync::Arc::make_mut(&mut header.machine.platform);
+    let opp = Opp::new(KHz(600_000), MicroWatts(10_000), Span(0));
+    platform.domains[0].opps = vec![opp];
+    let state = |name: &str, uw| {
+        risetime_model::platform::IdleState::new(name, Span(0), Span(0), MicroWatts(uw))
+    };
+    let (wfi, mut cluster) = (state("wfi", 2500), state("cluster", 500));
+    cluster.together = Some(risetime_model::platform::Together::Domain);
+    platform.domains[0].idle = vec![wfi, cluster];
+    assert_eq!(platform.domains[0].cpus.len(), 2);
+    let idle = |cpu: u32, state| Event::Idle { cpu: CpuId(cpu), state };
+    let events = [
+        (5, idle(0, Some(1))),
+        (8, idle(1, Some(1))),
+        (10, idle(0, None)),
+        (20, idle(0, Some(1))),
+        (30, Event::Irq { cpu: CpuId(1), enters: true }),
+        (31, Event::Irq { cpu: CpuId(1), enters: false }),
+    ];
+    let read = write_of(&header, &events);
+    let wanted = [(0, 5.0), (8, 1.0), (10, 5.0), (20, 1.0), (30, 12.5), (31, 1.0)];
+    assert_eq!(read.doubles("policy0 power"), wanted);
 }
 
 #[test]

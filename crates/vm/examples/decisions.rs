@@ -154,7 +154,10 @@ impl Told {
         let Some(domain) = platform.domain_of(cpu) else { return };
         let states = platform.domains[domain].idle.iter();
         let states: Vec<IdleState> = states
-            .map(|s| IdleState { target_residency: s.min_residency, exit_latency: s.exit_latency })
+            .map(|s| IdleState {
+                target_residency: s.min_residency,
+                exit_latency: s.longest_wakeup(),
+            })
             .collect();
         let tick = platform.tick();
         let menu = MenuDevice::from_parts(

@@ -300,9 +300,13 @@ fn idle_states(platform: &Platform) -> Node {
             .text("idle-state-name", &[&s.name])
             // A standby state (bit 16 clear) of the CPU alone: what QEMU can do.
             .cell("arm,psci-suspend-param", n as u32)
-            .cell("entry-latency-us", 0)
+            .cell("entry-latency-us", us(s.entry_latency))
             .cell("exit-latency-us", us(s.exit_latency))
             .cell("min-residency-us", us(s.min_residency))
+    };
+    let state = move |i: usize, (n, s): (usize, &IdleState)| match s.wakeup_latency {
+        None => state(i, (n, s)),
+        Some(wakeup) => state(i, (n, s)).cell("wakeup-latency-us", us(wakeup)),
     };
     let all = platform
         .domains

@@ -39,8 +39,10 @@ impl Follower {
     pub(crate) fn new(platform: &Platform, rev: KernelRev, cpu: CpuId, agent: bool) -> Follower {
         let domain = platform.domain_of(cpu).map(|d| &platform.domains[d]);
         let states = domain.iter().flat_map(|d| &d.idle);
-        let states = states
-            .map(|s| IdleState { target_residency: s.min_residency, exit_latency: s.exit_latency });
+        let states = states.map(|s| IdleState {
+            target_residency: s.min_residency,
+            exit_latency: s.longest_wakeup(),
+        });
         Follower {
             cpu,
             rev,

@@ -25,12 +25,7 @@ pub(crate) const T: TaskId = TaskId(0);
 pub(crate) const U: TaskId = TaskId(1);
 
 fn domain(first: u32, capacity: u64, opps: [(u64, u64); 2]) -> Domain {
-    let idle = |name: &str, uw| IdleState {
-        name: name.to_owned(),
-        exit_latency: Span(1000),
-        min_residency: Span(1000),
-        power: MicroWatts(uw),
-    };
+    let idle = |name: &str, uw| IdleState::new(name, Span(1000), Span(1000), MicroWatts(uw));
     Domain {
         cpus: vec![CpuId(first), CpuId(first + 1)],
         cluster: first / 2,

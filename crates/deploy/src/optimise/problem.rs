@@ -213,7 +213,12 @@ impl Problem {
                 cpus: (0..cpus.len()).filter(own).collect(),
                 capacity: cap,
                 opps: d.opps.iter().map(opp).collect(),
-                wake_us: d.idle.iter().map(|s| s.exit_latency.0.div_ceil(1000)).max().unwrap_or(0),
+                wake_us: d
+                    .idle
+                    .iter()
+                    .map(|s| s.longest_wakeup().0.div_ceil(1000))
+                    .max()
+                    .unwrap_or(0),
                 used_nw: 1000 * idle.saturating_sub(deepest),
             });
         }

@@ -401,12 +401,8 @@ fn as_a_tree_has_it(p: &Platform) -> (Vec<Domain>, Groups, Groups) {
             numbers.push(d.cluster);
         }
         let known = numbers.iter().position(|c| *c == d.cluster).unwrap();
-        let wfi = IdleState {
-            name: "WFI".into(),
-            exit_latency: risetime_kernel::units::Span::from_us(1),
-            min_residency: risetime_kernel::units::Span::from_us(1),
-            power: Default::default(),
-        };
+        let us = risetime_kernel::units::Span::from_us(1);
+        let wfi = IdleState::new("WFI", us, us, Default::default());
         let states = d.idle.iter().skip(1).filter(|_| deep);
         let mut idle: Vec<IdleState> = vec![wfi];
         idle.extend(states.map(|s| IdleState { power: Default::default(), ..s.clone() }));

@@ -323,7 +323,7 @@ fn of_all(e: &Experiment) -> Vec<Steps> {
 /// limit that a program asks for and by the driver's, and with half of what the deepest takes.
 fn idle_states(e: &Experiment) -> Vec<(Int, i64)> {
     let states = || e.platform.domains.iter().flat_map(|d| &d.idle);
-    let us = |s: &risetime_model::platform::IdleState| (s.exit_latency.0 / 1000) as i64;
+    let us = |s: &risetime_model::platform::IdleState| (s.longest_wakeup().0 / 1000) as i64;
     let deepest = states().map(us).max().unwrap_or(0);
     let shallowest = e.platform.domains.iter().filter_map(|d| d.idle.first()).map(us).max();
     let free = ![CPU_DMA_LATENCY, MAX_CSTATE].iter().any(|of| e.settings.is_set(of));

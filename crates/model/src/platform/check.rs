@@ -114,9 +114,11 @@ pub(super) fn doubts(t: &Table<'_>) -> Result<Vec<InputError>, InputError> {
         );
     }
     for state in t.opt_tables("idle", "idle")?.unwrap_or_default() {
-        if let Some(us) = any(&state, "exit_latency_us")?.filter(|us| *us >= EXIT_US) {
-            let what = format!("is {us}, {} ms: ns for µs?", us / 1000);
-            all.push(state.error_of("exit_latency_us", what));
+        for key in ["entry_latency_us", "exit_latency_us", "wakeup_latency_us"] {
+            if let Some(us) = any(&state, key)?.filter(|us| *us >= EXIT_US) {
+                let what = format!("is {us}, {} ms: ns for µs?", us / 1000);
+                all.push(state.error_of(key, what));
+            }
         }
         if let Some((uw, top)) = any(&state, "power_uw")?.zip(top_uw).filter(|(uw, top)| uw > top) {
             let what =

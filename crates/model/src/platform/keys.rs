@@ -328,14 +328,35 @@ const RANGE: [Key; 4] = [
     ),
 ];
 
-const IDLE: [Key; 4] = [
+const IDLE: [Key; 8] = [
     key("name", NAME, Wrong, "name of the state", "sysfs: stateM/name"),
+    key(
+        "entry_latency_us",
+        Int(0, MAX_IDLE_US, "µs"),
+        Means("0"),
+        "time to enter the state, which a wakeup cannot cut short",
+        "device tree: entry-latency-us",
+    ),
     key(
         "exit_latency_us",
         Int(0, MAX_IDLE_US, "µs"),
         Wrong,
-        "time to leave the state",
-        "sysfs: stateM/latency; device tree: entry-latency-us + exit-latency-us, as the kernel adds them",
+        "time to leave the state, the longest one where it varies",
+        "device tree: exit-latency-us; sysfs: stateM/latency, which has the entry in it",
+    ),
+    key(
+        "exit_least_us",
+        Int(0, MAX_IDLE_US, "µs"),
+        Means("the exit does not vary"),
+        "shortest time to leave it, at most `exit_latency_us`; runs take the longest, and say so",
+        "measurements",
+    ),
+    key(
+        "wakeup_latency_us",
+        Int(0, MAX_IDLE_US, "µs"),
+        Means("entry and exit together"),
+        "longest time from a wakeup until the CPU runs again, at least `exit_latency_us`: what governors see",
+        "device tree: wakeup-latency-us",
     ),
     key(
         "min_residency_us",
@@ -350,6 +371,13 @@ const IDLE: [Key; 4] = [
         Means("0; unknown where the OPPs' power is"),
         "power of one CPU while in it",
         "measurements: no file has it",
+    ),
+    key(
+        "together",
+        Word(&["domain", "llc"]),
+        Means("each CPU for itself"),
+        "CPUs that all have to ask for the state, or a deeper one, before one is in it; not of the shallowest state",
+        "device tree: domain-idle-states, or a state of the cluster",
     ),
 ];
 

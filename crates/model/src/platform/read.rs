@@ -1,8 +1,8 @@
 //! Reader of TOML into [`Platform`], and all that can be wrong on the way.
 
-use super::bounds::{MAX_C, MAX_CPUS, MAX_IDLE_US, MAX_KHZ, MAX_LATENCY_NS, MAX_UV, MAX_UW};
+use super::bounds::{MAX_C, MAX_CPUS, MAX_KHZ, MAX_LATENCY_NS, MAX_UV, MAX_UW};
 use super::text::{checked_name, cpu_list};
-use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, keys, thermal, topology, work};
+use super::{Domain, HZ, Opp, Platform, Topology, check, idle, keys, thermal, topology, work};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, printable, read_file, unknown_name};
 use crate::library;
@@ -15,8 +15,6 @@ use std::path::Path;
 const MAX_BYTES: usize = 1 << 20;
 /// Frequencies of a range.
 const MAX_STEPS: u64 = 256;
-/// `CPUIDLE_STATE_MAX`.
-const MAX_IDLE_STATES: usize = 10;
 
 impl Platform {
     /// The machine called `name_or_path`: a built-in name, or a file.
@@ -90,6 +88,7 @@ impl Platform {
             set_clusters(&mut platform, &read.llc).map_err(|what| table.error_of("llc", what))?;
             topology::check(&platform).map_err(|what| table.error(what))?;
         }
+        platform.check_idle().map_err(|what| root.error(what))?;
         platform.thermal = thermal::read(&root, &platform)?;
         Ok(platform)
     }
@@ -135,7 +134,7 @@ fn domain(
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
     let opps = opps(t, coefficient)?;
     capacities(t, capacity, &opps)?;
-    let idle = idle_states(t)?;
+    let idle = idle::read(t)?;
     let work = work::read(t, &opps)?;
     let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
     let each = t.opt_int("cpus_per_policy", 1, MAX_CPUS)?.map_or(cpus.len(), |n| n as usize);
@@ -284,35 +283,6 @@ fn power(
         }
         (None, None, _) => Ok(None),
     }
-}
-
-fn idle_states(t: &Table<'_>) -> Result<Vec<IdleState>, InputError> {
-    let tables = t.opt_tables("idle", "idle")?.unwrap_or_default();
-    if tables.len() > MAX_IDLE_STATES {
-        let what = format!("has {} states, wanted at most {MAX_IDLE_STATES}", tables.len());
-        return Err(t.error_of("idle", what));
-    }
-    let mut states: Vec<IdleState> = Vec::new();
-    for i in tables {
-        i.only(&keys::names("domain.idle"))?;
-        let name = i.str("name")?;
-        let name = checked_name(&i, "name", name)?;
-        let exit_latency = Span::from_us(i.int("exit_latency_us", 0, MAX_IDLE_US)?);
-        let min_residency = Span::from_us(i.int("min_residency_us", 0, MAX_IDLE_US)?);
-        let power = MicroWatts(i.opt_int("power_uw", 0, MAX_UW)?.unwrap_or(0));
-        if let Some(above) = states.last().filter(|s| s.min_residency > min_residency) {
-            let what = format!(
-                "is below that of `{}` before it: states go from shallow to deep",
-                above.name
-            );
-            return Err(i.error_of("min_residency_us", what));
-        }
-        if states.iter().any(|s| s.name == name) {
-            return Err(i.error_of("name", format!("is \"{name}\" a second time")));
-        }
-        states.push(IdleState { name, exit_latency, min_residency, power });
-    }
-    Ok(states)
 }
 
 fn sources(root: &Table<'_>) -> Result<BTreeMap<String, String>, InputError> {

@@ -85,19 +85,6 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
         let _ = writeln!(out, ", latency_ns = {} }},", o.latency.0);
     }
     out.push_str("]\n");
-    if !d.idle.is_empty() {
-        out.push_str("idle = [\n");
-        for i in &d.idle {
-            let _ = writeln!(
-                out,
-                "  {{ name = {}, exit_latency_us = {}, min_residency_us = {}, power_uw = {} }},",
-                quote(&i.name),
-                i.exit_latency.0 / 1000,
-                i.min_residency.0 / 1000,
-                i.power.0
-            );
-        }
-        out.push_str("]\n");
-    }
+    super::idle::write(out, d);
     super::work::write(out, d);
 }

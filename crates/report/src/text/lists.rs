@@ -6,7 +6,7 @@ use super::page::{Ink, Line, Page, Table, pad, width, wrap};
 use crate::words;
 use risetime_kernel::sched_qos::SchedQosType;
 use risetime_kernel::units::{Span, Util};
-use risetime_model::platform::{Domain, cpu_ranges};
+use risetime_model::platform::{Domain, IdleState, Together, cpu_ranges};
 use risetime_model::settings::Default;
 use risetime_model::workload::{
     Attr, Event, Phase, Policy as SchedPolicy, Repeat, TaskGroup, TaskSpec,
@@ -229,16 +229,36 @@ fn domain(page: &mut Page<'_>, run: &[Domain]) {
         return;
     }
     page.blank();
-    let mut table = Table::new(["idle state", "exit µs", "residency µs", "mW"]);
-    for i in &d.idle {
-        table.row([
-            i.name.clone(),
-            words::one(i.exit_latency.0 as f64 / 1000.0),
-            words::one(i.min_residency.0 as f64 / 1000.0),
-            words::one(i.power.0 as f64 / 1000.0),
-        ]);
+    page.table(0, &idle_states(&d.idle));
+}
+
+/// The idle states of a domain; what few platforms say of them has its columns where this one does.
+fn idle_states(states: &[IdleState]) -> Table {
+    let us = |span: Span| words::one(span.0 as f64 / 1000.0);
+    let enters = states.iter().any(|s| s.longest_wakeup() != s.exit_latency);
+    let together = states.iter().any(|s| s.together.is_some());
+    let mut head = vec!["idle state"];
+    head.extend(enters.then_some("entry µs"));
+    head.push("exit µs");
+    head.extend(enters.then_some("wakeup µs"));
+    head.extend(["residency µs", "mW"]);
+    head.extend(together.then_some("asleep with"));
+    let mut table = Table::new(head);
+    for i in states {
+        let mut row = vec![i.name.clone()];
+        row.extend(enters.then(|| us(i.entry_latency)));
+        row.push(us(i.exit_latency));
+        row.extend(enters.then(|| us(i.longest_wakeup())));
+        row.extend([us(i.min_residency), words::one(i.power.0 as f64 / 1000.0)]);
+        let with = match i.together {
+            None => "",
+            Some(Together::Domain) => "its domain",
+            Some(Together::Llc) => "its cache",
+        };
+        row.extend(together.then(|| with.to_string()));
+        table.row(row);
     }
-    page.table(0, &table);
+    table
 }
 
 /// The page of a policy: what it sets, and with `resolved` the value of everything.

@@ -383,12 +383,7 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
 /// A machine with everything that a description can hold, and power unknown in one domain.
 pub(crate) fn platform() -> Platform {
     let opp = |mhz: u64, uw: u64| Opp::new(KHz(mhz * 1000), MicroWatts(uw), Span(7500));
-    let wfi = IdleState {
-        name: "wfi".into(),
-        exit_latency: Span::from_us(1),
-        min_residency: Span::from_us(10),
-        power: MicroWatts(6000),
-    };
+    let wfi = IdleState::new("wfi", Span::from_us(1), Span::from_us(10), MicroWatts(6000));
     let little = Domain {
         cpus: (0..4).map(CpuId).collect(),
         cluster: 0,

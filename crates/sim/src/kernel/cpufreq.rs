@@ -414,7 +414,8 @@ impl Policy<'_, '_> {
             if set.deferrable {
                 self.d().timers[place].deferred = true;
             } else {
-                let at = self.m().now + self.m().exit_latency(cpu, idle);
+                let now = self.m().now;
+                let at = now + self.m().exit_latency(cpu, idle, now);
                 self.push(at, Ev::GovernorTimer { cpu: of, generation, awake: true });
             }
             return;

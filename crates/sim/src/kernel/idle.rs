@@ -6,8 +6,8 @@
 //! leave_idle: for its own timer, or woken from afar; after the state's exit latency
 //! ```
 //!
-//! An idle CPU whose tick goes on balances by itself. Entering a state costs nothing, and the exit
-//! latency is not paid for a tick.
+//! An idle CPU whose tick goes on balances by itself. A wakeup while a state is being entered waits for the rest of the entry;
+//! neither entry nor exit is paid for a tick, and both take the power of the state.
 //! Who chooses is the setting `cpuidle_governor` ([`risetime_kernel::cpuidle`]).
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 

@@ -288,7 +288,7 @@ fn freq_domain(
 fn idle_states(d: &Domain, settings: &Settings) -> Vec<IdleState> {
     let state = |s: &platform::IdleState| IdleState {
         target_residency: s.min_residency,
-        exit_latency: s.exit_latency,
+        exit_latency: s.longest_wakeup(),
     };
     d.idle.iter().take(cpuidle::most_states(d, settings)).map(state).collect()
 }

@@ -42,9 +42,9 @@ impl Rq<'_, '_> {
     /// idle state; `None`: now.
     fn interrupted_in(&self, late: Span) -> Option<Instant> {
         let idle = self.m().cpu(self.cpu).idle;
-        let leaves = idle.map(|idle| self.m().exit_latency(self.cpu, idle));
-        (leaves.is_some() || late > Span(0))
-            .then(|| self.m().now + late + leaves.unwrap_or(Span(0)))
+        let at = self.m().now + late;
+        let leaves = idle.map(|idle| self.m().exit_latency(self.cpu, idle, at));
+        (leaves.is_some() || late > Span(0)).then(|| at + leaves.unwrap_or(Span(0)))
     }
 
     pub(crate) fn timer_awake(&mut self, task: TaskId) {
@@ -196,7 +196,7 @@ impl Rq<'_, '_> {
         }
         let idle = self.m().cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.m().exit_latency(cpu, idle);
+            let latency = self.m().exit_latency(cpu, idle, self.m().now);
             self.counts_interrupt();
             self.push(self.m().now + latency, again);
             return false;

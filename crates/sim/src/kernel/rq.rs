@@ -163,7 +163,7 @@ impl Rq<'_, '_> {
     /// state.
     pub(crate) fn holds_resched(&mut self, span: Span) {
         let (m, cpu) = (self.m(), self.cpu);
-        let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
+        let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle, m.now));
         let until = m.now + leaves + span;
         self.ends_later(until);
     }

@@ -5,7 +5,7 @@
 use crate::kernel::placement::Waker;
 use crate::kernel::rq::Rq;
 use crate::state::costs::Kind;
-use crate::state::machine::State;
+use crate::state::machine::{Machine, State};
 use crate::state::wake_list::Wakee;
 use crate::time::queue::Ev;
 use risetime_kernel::features;
@@ -33,13 +33,16 @@ impl Rq<'_, '_> {
         waker: Waker,
     ) -> Option<(Instant, Instant)> {
         let (cpu, m) = (self.cpu, self.m());
-        let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
+        let leaves =
+            |m: &Machine, at| m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle, at));
         let costs = !m.costs.is_free(Kind::Remote);
-        if waker.cpu == cpu || (leaves == Span(0) && !costs) || !self.ttwu_queue_cond(waker.cpu) {
+        let free = !costs && leaves(m, m.now) == Span(0);
+        if waker.cpu == cpu || free || !self.ttwu_queue_cond(waker.cpu) {
             return None;
         }
         let remote = if costs { self.takes(Kind::Remote, task) } else { Span(0) };
         let heard = self.m().now + remote;
+        let leaves = leaves(self.m(), heard);
         Some((heard, heard + leaves)).filter(|(_, at)| *at > self.m().now)
     }
 

@@ -269,7 +269,7 @@ impl Cause {
                     || settings.is_set(&POWER_HAL)
             }
             Cause::IdleExit => {
-                domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
+                domains.iter().flat_map(|d| &d.idle).any(|s| s.longest_wakeup() > Span(0))
             }
             Cause::Throttling => {
                 let throttled_rt = throttles_rt(experiment);

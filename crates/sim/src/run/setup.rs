@@ -4,6 +4,7 @@ use crate::Custom;
 use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
+use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
 use crate::kernel::governor::GOVERNOR;
 use crate::kernel::governor::Works;
@@ -75,7 +76,8 @@ fn signals(e: &Experiment) -> Vec<Signal> {
 /// The notes for the reader of a result.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let all = e.notes().into_iter();
-    all.chain(tracker::notes(&e.settings)).chain(mechanisms::notes(e)).collect()
+    let all = all.chain(tracker::notes(&e.settings)).chain(cpuidle::notes(&e.platform));
+    all.chain(mechanisms::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.

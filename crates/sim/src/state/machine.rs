@@ -574,13 +574,41 @@ impl Machine {
     pub(crate) fn is_fork(&self, task: TaskId) -> bool {
         self.first_fork.is_some_and(|first| task >= first)
     }
-    /// The time that leaving the idle state of `cpu` takes.
-    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
+    /// The time from a wakeup of `cpu` at `at` until it has left its idle state: the rest of the way in, and the way out.
+    ///
+    /// DEVIATES(idle-abort): where a part of an entry can be given up (`wakeup_latency_us` is less than entry and exit), a wakeup
+    /// within it takes that longest time; how soon such an entry is over, no source says. A wakeup in the first µs of an entry
+    /// comes later than on such hardware.
+    ///
+    /// DEVIATES(idle-cluster): the firmware decides by what all CPUs have asked for, as in PSCI's platform-coordinated mode; in
+    /// OS-initiated mode (`domain-idle-states` of a power domain) Linux's own governor decides for the cluster, by the next timer
+    /// of all its CPUs. Here a cluster goes into its state also for a sleep that is too short for it.
+    ///
+    /// DEVIATES(idle-cluster-up): a CPU that is woken while another one of its cluster is on its way out waits for the whole way
+    /// out of the cluster's state, not for the rest. It is late by up to the difference, where two wakeups fall into one exit.
+    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle, at: Instant) -> Span {
+        let domain = self.cpu(cpu).domain;
+        let states = &self.platform.domains[domain].idle;
+        let Some(asked) = idle.state.map(|i| i as usize).filter(|i| *i < states.len()) else {
+            return Span(0);
+        };
         if self.free_idle_exit {
             return Span(0);
         }
-        let states = &self.platform.domains[self.cpu(cpu).domain].idle;
-        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
+        if states[asked].together.is_none() {
+            return states[asked].way_out(at.since(idle.since));
+        }
+        // An offline CPU is in its deepest state.
+        let of = |cpu: CpuId| match self.cpu(cpu).idle {
+            _ if !self.root.online.contains(cpu) => Some(usize::MAX),
+            other => other.and_then(|idle| idle.state).map(|i| i as usize),
+        };
+        let state = self.platform.idle_in(domain, asked, of);
+        // The last one takes all of them there.
+        let others = self.platform.asleep_together(domain, state);
+        let entered = others.filter_map(|cpu| Some(self.cpu(cpu).idle?.since)).max();
+        let entered = entered.unwrap_or(idle.since).max(idle.since);
+        states[state].way_out(at.since(entered))
     }
     /// The release whose forms of balancing this machine has.
     #[inline]

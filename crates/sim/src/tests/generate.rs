@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use risetime_model::Experiment;
-use risetime_model::platform::{Domain, IdleState, Opp, Platform, Topology};
+use risetime_model::platform::{Domain, IdleState, Opp, Platform, Together, Topology};
 use risetime_model::settings::Value;
 use risetime_model::workload::{
     Attr, Event, Hotplug, Objects, PIECE, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec,
@@ -296,12 +296,11 @@ fn domains() -> impl Strategy<Value = Domain> {
             let (mut exit, mut residency) = (0, 0);
             let idle = idle.into_iter().enumerate().map(|(i, (e, r))| {
                 (exit, residency) = (exit + e, residency + r);
-                IdleState {
-                    name: format!("c{i}"),
-                    exit_latency: Span(exit),
-                    min_residency: Span(residency),
-                    power: MicroWatts(1000 - 100 * i as u64),
-                }
+                let power = MicroWatts(1000 - 100 * i as u64);
+                let state = IdleState::new(&format!("c{i}"), Span(exit), Span(residency), power);
+                // The second one is the cluster's, and takes time to enter.
+                let together = (i > 0).then_some(Together::Domain);
+                IdleState { entry_latency: Span(e * i as u64), together, ..state }
             });
             Domain {
                 cpus: (0..cpus).map(CpuId).collect(),

@@ -16,6 +16,7 @@ mod generate;
 mod governors;
 mod groups;
 mod high;
+mod idle_states;
 mod kthreads;
 mod latency_nice;
 mod long_run;

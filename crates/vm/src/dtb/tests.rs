@@ -199,3 +199,18 @@ fn dtc_accepts_the_source_where_it_is_installed() {
     };
     assert_eq!(without_handles(&out.stdout), without_handles(&blob(&p).unwrap()));
 }
+
+/// The guest's kernel is told entry and exit of an idle state apart, and how long a wakeup takes at most where the file says so:
+/// its governors see what the simulator's do.
+#[test]
+fn the_guest_is_told_entry_exit_and_wakeup_of_an_idle_state() {
+    use risetime_kernel::units::Span;
+    let mut p = Platform::load("hikey960").unwrap();
+    let plain = source(&p).unwrap();
+    assert!(plain.contains("entry-latency-us = <0>") && !plain.contains("wakeup-latency-us"));
+    p.domains[0].idle[1].entry_latency = Span::from_us(400);
+    let both = source(&p).unwrap();
+    assert!(both.contains("entry-latency-us = <400>") && !both.contains("wakeup-latency-us"));
+    p.domains[0].idle[1].wakeup_latency = Some(Span::from_us(900));
+    assert!(source(&p).unwrap().contains("wakeup-latency-us = <900>"));
+}

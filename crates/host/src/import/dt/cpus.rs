@@ -455,7 +455,8 @@ impl Reader<'_> {
         if own.is_empty() && !psci {
             return Ok(Vec::new());
         }
-        let mut states = vec![state("WFI", 1, 1)];
+        let us = Span::from_us(1);
+        let mut states = vec![IdleState::new("WFI", us, us, MicroWatts(0))];
         self.draft.source(
             "idle",
             "WFI: exit and residency 1 µs, drivers/cpuidle/cpuidle-psci.c".to_owned(),
@@ -464,15 +465,14 @@ impl Reader<'_> {
             if !self.node(id).is_available() {
                 continue;
             }
-            let (exit, residency) = self.latencies(id)?;
+            let state = self.latencies(id)?;
             let node = self.node(id);
             let name = node.prop("idle-state-name").and_then(|p| p.texts().into_iter().next());
             let name = crate::capture::clean(&name.unwrap_or_else(|| node.name.clone()));
             let twice = states.iter().any(|s| s.name == name);
             let name = if twice { format!("{name}-{}", states.len()) } else { name };
-            states.push(state(&name, exit, residency));
-            self.draft
-                .source("idle", format!("{}: idle states, exit = entry + exit latency", self.file));
+            states.push(IdleState { name, ..state });
+            self.draft.source("idle", format!("{}: idle states", self.file));
         }
         if states.len() > MAX_IDLE_STATES {
             self.draft.missing(format!(
@@ -484,8 +484,8 @@ impl Reader<'_> {
         Ok(states)
     }
 
-    /// The time to leave an idle state as the kernel takes it, and the state's shortest stay, in µs.
-    fn latencies(&self, id: NodeId) -> Result<(u64, u64), InputError> {
+    /// An idle state's times, without its name.
+    fn latencies(&self, id: NodeId) -> Result<IdleState, InputError> {
         let node = self.node(id);
         let need = |name: &str| {
             node.number(name)?.map(u64::from).ok_or_else(|| {
@@ -495,12 +495,20 @@ impl Reader<'_> {
                 )
             })
         };
-        let exit = match node.number("wakeup-latency-us")? {
-            Some(us) => u64::from(us),
-            None => need("entry-latency-us")? + need("exit-latency-us")?,
+        let bound = |us: u64| Span::from_us(us.min(1_000_000_000));
+        // The binding wants both unless the wakeup's is there, which then is all that is known.
+        let wakeup = node.number("wakeup-latency-us")?.map(u64::from);
+        let of = |name: &str, other: Option<u64>| match (node.number(name)?, other) {
+            (Some(us), _) => Ok(u64::from(us)),
+            (None, Some(us)) => Ok(us),
+            (None, None) => need(name),
         };
-        let bound = |us: u64| us.min(1_000_000_000);
-        Ok((bound(exit), bound(need("min-residency-us")?)))
+        let exit = of("exit-latency-us", wakeup)?;
+        let entry = of("entry-latency-us", wakeup.map(|_| 0))?;
+        let residency = bound(need("min-residency-us")?);
+        let state = IdleState::new("", bound(exit), residency, MicroWatts(0));
+        let wakeup_latency = wakeup.map(|us| bound(us.max(exit)));
+        Ok(IdleState { entry_latency: bound(entry), wakeup_latency, ..state })
     }
 
     /// Names the idle states of domains above a CPU, which no CPU of a platform has by itself.
@@ -517,7 +525,9 @@ impl Reader<'_> {
         }
         for (domain, cpus) in of {
             for id in self.tree.references(domain, "domain-idle-states")? {
-                let (exit, residency) = self.latencies(id)?;
+                let state = self.latencies(id)?;
+                let us = |span: Span| span.0 / 1000;
+                let (exit, residency) = (us(state.longest_wakeup()), us(state.min_residency));
                 let name = self.node(id).name.clone();
                 self.draft.missing(format!(
                     "idle state `{name}` of the domain of CPUs {} (exit {exit} µs with its entry, residency {residency} µs): entered by the last CPU alone, which a platform's states cannot say: left out",
@@ -526,15 +536,6 @@ impl Reader<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn state(name: &str, exit: u64, residency: u64) -> IdleState {
-    IdleState {
-        name: name.to_owned(),
-        exit_latency: Span::from_us(exit),
-        min_residency: Span::from_us(residency),
-        power: MicroWatts(0),
     }
 }
 

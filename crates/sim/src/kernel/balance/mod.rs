@@ -139,7 +139,7 @@ impl Rq<'_, '_> {
             return;
         }
         let m = self.m();
-        let latency = m.cpu(ilb).idle.map_or(Span(0), |idle| m.exit_latency(ilb, idle));
+        let latency = m.cpu(ilb).idle.map_or(Span(0), |idle| m.exit_latency(ilb, idle, m.now));
         self.push(self.m().now + latency, Ev::NohzBalance { cpu: ilb });
     }
 }

@@ -18,6 +18,7 @@ pub use crate::state::idle_governor::IdleGovernor;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::{CPUIDLE_STATE_MAX, Limits};
 use risetime_kernel::units::Span;
+use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Group, Home, Int, Name, Param, Range, Settings};
 
@@ -114,9 +115,30 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
 
 /// The number of states of a driver that is told how many it may have.
 pub(crate) fn most_states(d: &Domain, settings: &Settings) -> usize {
-    let polls = |s: &&risetime_model::platform::IdleState| s.exit_latency == Span(0);
+    let polls = |s: &&risetime_model::platform::IdleState| s.longest_wakeup() == Span(0);
     let polling = d.idle.iter().take_while(polls).count().min(1);
     settings.get(&MAX_CSTATE).map_or(usize::MAX, |n| n.max(1) as usize + polling)
+}
+
+/// The note for the reader on exits whose length varies; `None`: the platform says of none that it does.
+///
+/// DEVIATES(idle-exit-worst): every exit from an idle state takes the longest time that the platform states, as device trees
+/// and drivers have only that. Where it varies (how much of a cache was lost, what else woke up), wakeups are late by up to
+/// that much less; `exit_least_us` states the other end, and a run's note shows it.
+pub(crate) fn notes(platform: &Platform) -> Option<String> {
+    let mut all: Vec<String> = Vec::new();
+    for s in platform.domains.iter().flat_map(|d| &d.idle) {
+        let Some(least) = s.least_exit.filter(|least| *least < s.exit_latency) else { continue };
+        let (least, most) = (least.0 / 1000, s.exit_latency.0 / 1000);
+        let one = format!("`{}` {least} to {most} µs", s.name);
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    let all = all.join(", ");
+    (!all.is_empty()).then(|| {
+        format!("leaving an idle state takes the longest time of its range here, so that wakeups are late at worst: {all}")
+    })
 }
 
 /// Names of the idle governors, for the setting `cpuidle_governor`.

@@ -229,7 +229,7 @@ pub(crate) fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cp
         if m.idle_cpu(cpu) && !parent_on(m, task, cpu) {
             let states = &m.platform.domains[c.domain].idle;
             let state = c.idle.and_then(|i| i.state);
-            let latency = state.and_then(|i| Some(states.get(i as usize)?.exit_latency));
+            let latency = state.and_then(|i| Some(states.get(i as usize)?.longest_wakeup()));
             let since = c.idle_stamp;
             let shallower = latency.is_some_and(|l| least_latency.is_none_or(|least| l < least));
             let alike = latency.is_none() || latency == least_latency;

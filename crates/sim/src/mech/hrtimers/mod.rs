@@ -136,9 +136,10 @@ impl Rq<'_, '_> {
             None => Span(0),
         };
         let idle = self.m().cpu(cpu).idle;
-        let leaves = idle.map_or(Span(0), |idle| self.m().exit_latency(cpu, idle));
+        let heard = self.m().now + late;
+        let leaves = idle.map_or(Span(0), |idle| self.m().exit_latency(cpu, idle, heard));
         if idle.is_some() || late > Span(0) {
-            self.push(self.m().now + late + leaves, Ev::RunQueues { cpu, done: false });
+            self.push(heard + leaves, Ev::RunQueues { cpu, done: false });
         } else {
             self.hrtimer_run_queues();
         }

@@ -90,7 +90,7 @@ impl Rq<'_, '_> {
             Some(_) if self.m().cpu(cpu).waking => {}
             Some(idle) => {
                 self.c().waking = true;
-                let latency = self.m().exit_latency(cpu, idle);
+                let latency = self.m().exit_latency(cpu, idle, now);
                 self.push(now + latency, Ev::Resched { cpu });
             }
         }

@@ -132,7 +132,7 @@ impl Rq<'_, '_> {
                     Some(idle) => {
                         // The CPU need not be woken by others meanwhile.
                         self.c().waking = true;
-                        let latency = self.m().exit_latency(cpu, idle);
+                        let latency = self.m().exit_latency(cpu, idle, now);
                         self.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
                     }
                 }
