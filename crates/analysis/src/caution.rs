@@ -63,7 +63,7 @@ pub const WEAK: &[Weak] = &[
         [
             "p99 beside SCHED_IDLE tasks",
             "3 to 30 % off",
-            "lazy preemption charges them 341 times the way from a wakeup to the switch, some µs that each machine has its own",
+            "they are charged 341 times the µs from a wakeup to the switch",
         ],
     ),
     weak(

@@ -8,8 +8,8 @@
 //! DEVIATES(hrtick): HRTICK and HRTICK_DL, which end a turn by a timer of its own instead of at a tick, are not
 //! modelled. They are off up to 7.1, and from 7.2 on where the architecture does not defer the timer's
 //! reprogramming (`HRTIMER_REARM_DEFERRED`): arm64 as Debian builds it. Where they are on, turns are up to a tick shorter.
-//! DEVIATES(sched-feat): so are not, each at its default: RT_PUSH_IPI, RT_RUNTIME_SHARE (off since 5.10),
-//! ATTACH_AGE_LOAD, SIS_PROP, UTIL_EST_FASTUP and DOUBLE_TICK. Between tasks of different groups NEXT_BUDDY
+//! DEVIATES(sched-feat): the switches RT_PUSH_IPI, RT_RUNTIME_SHARE (off since 5.10), ATTACH_AGE_LOAD, SIS_PROP,
+//! UTIL_EST_FASTUP and DOUBLE_TICK stay at their defaults. Between tasks of different groups NEXT_BUDDY
 //! prefers the group that competes, not the task within it; WF_SYNC, which takes the preference back from 7.2 on,
 //! no wakeup here has.
 

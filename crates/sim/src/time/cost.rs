@@ -130,7 +130,7 @@ pub(crate) const PREEMPT_DELAY_NS: Int = Int::new(Param {
     doc: "under preempt=lazy, time from a task's wakeup by a timer of its own, busy CPU until that looks for the next task: the task that runs is charged with it (one of SCHED_IDLE with 341 times as much virtual time), and gets nothing done",
     unit: "ns",
     range: Range::Int(0, 10_000_000),
-    default: Default::Derived(OF_NOISE, |_, policy| noise::median(policy, Kind::Preempt)),
+    default: Default::Int(0),
     home: Home::Simulator(Neutral::Int(0)),
 });
 

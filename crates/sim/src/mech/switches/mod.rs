@@ -9,7 +9,7 @@ use crate::mech::mechanism::Mechanism;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::switches::{Row, Switch, Switches};
-use risetime_model::settings::{Default, Group, Home, Int, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Group, Home, Int, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 
 impl Mechanism for state::Own {
@@ -32,7 +32,8 @@ macro_rules! settings {
             range: Range::Int(0, 1),
             default: Default::Derived(
                 if Switch::$switch.row().on { "1, where the kernel has it" } else { "0, where the kernel has it" },
-                |_, policy| default_of(Switch::$switch, policy.kernel),
+                // Found out by `of_settings`: a default that is no value of its own costs a run nothing.
+                |_, _| None,
             ),
             home: Home::Feature(Switch::$switch.row().name),
         }))),+];
@@ -76,12 +77,6 @@ settings! {
 }
 
 const GROUP: Group = Group::of(PARAMS).titled("Switches of the scheduler").checked(check);
-
-/// The default of `switch`; `None`: this kernel does not have it.
-fn default_of(switch: Switch, rev: KernelRev) -> Option<Value> {
-    let row = switch.row();
-    rev.has(row.there).then_some(Value::Int(row.on.into()))
-}
 
 /// Errors: a switch that this kernel does not have.
 fn check(_: &Platform, policy: &Policy, _: &Settings) -> Result<(), InputError> {
