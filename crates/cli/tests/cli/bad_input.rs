@@ -248,7 +248,7 @@ fn unknown_names_say_where_the_known_ones_are() {
 fn a_bad_tunable_names_the_good_ones() {
     for (policy, set, good) in [
         ("linux-6.12+governor=ondemand", "up_treshold=80", "up_threshold (1 to 100 %)"),
-        ("linux-6.12+governor=conservative", "rate_limit_us=80", "freq_step (0 to 100 %)"),
+        ("linux-6.12+governor=conservative", "rate_limit_us=80", "freq_step (0 to 4294967295 %)"),
         ("linux-4.4+governor=interactive", "freq_step=5", "timer_rate (1 to 1000000000 µs)"),
         ("linux-4.4", "timer_rate=5", "throttle_nsec (0 to 10000000000 ns)"),
         ("linux-4.5-schedutil-rfc", "rate_limit_us=5", "sampling_rate (0 to 1000000000 µs)"),

@@ -128,7 +128,7 @@ fn a_tree_in_source_gives_capacities_powers_and_idle_states_as_the_kernel_comput
     assert_eq!(p.domains[0].transition_latency().0, 40_000);
     let idle = |d: &Domain| {
         let us =
-            |s: &IdleState| (s.name.clone(), s.exit_latency.0 / 1000, s.min_residency.0 / 1000);
+            |s: &IdleState| (s.name.clone(), s.longest_wakeup().0 / 1000, s.min_residency.0 / 1000);
         d.idle.iter().map(us).collect::<Vec<_>>()
     };
     let wfi = || ("WFI".to_owned(), 1, 1);
