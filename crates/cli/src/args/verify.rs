@@ -1,6 +1,11 @@
 //! Arguments of `verify`.
 
-use super::*;
+use super::values::phase;
+use super::{Clamped, DEFAULT_SHARE, Plot, TextOrJson};
+use crate::complete;
+use clap::{Args, ValueEnum};
+use risetime_kernel::units::Span;
+use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(crate) struct Verify {

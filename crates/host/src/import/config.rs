@@ -4,7 +4,7 @@ use super::Input;
 use super::draft::Draft;
 use risetime_model::InputError;
 
-/// Whether the input is one.
+/// Whether the input is a kernel configuration.
 pub(super) fn tells(input: &Input) -> bool {
     let set = |line: &str| line.starts_with("CONFIG_") || line.starts_with("# CONFIG_");
     input.text().is_some_and(|text| text.lines().take(200).filter(|l| set(l)).count() > 0)

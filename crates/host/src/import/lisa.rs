@@ -40,13 +40,13 @@ enum Value {
     Alias,
 }
 
-/// Whether the input is one.
+/// Whether the input is a `plat_info.yml`.
 pub(super) fn tells(input: &Input) -> bool {
     let first = |line: &str| line.trim_end().ends_with("platform-info:");
     input.text().is_some_and(|text| text.lines().any(first))
 }
 
-/// Reads it.
+/// Reads a `plat_info.yml`.
 pub(super) fn read(input: &Input) -> Result<Draft, InputError> {
     let file = File { name: &input.name };
     let root = file.parse(input.text().unwrap_or_default())?;

@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
                 "default_policy" => parts.policy = self.policy(prop, "`global`")?,
                 "calibration" => self.calibration(prop, parts)?,
                 "hotplug" => parts.hotplug = self.hotplug(prop)?,
-                // It is read before all else.
+                // rt-app's version is read before all else.
                 "rt_app" => {}
                 "partitions" => parts.partitions = self.partitions(prop)?,
                 "pi_enabled" => match &prop.value {

@@ -85,11 +85,11 @@ impl<'a> Reader<'a> {
         let logs = match find("log_size").map(|p| &p.value) {
             None => true,
             Some(Value::StringLit(mode)) => match which {
-                // It compares the wrong way round.
+                // rt-app 1.0 compares the wrong way round.
                 RtApp::V1_0 => mode.value == "disable",
                 RtApp::V2026 => mode.value == "file" || mode.value == "auto",
             },
-            // It stays in memory, until the end.
+            // A log of a fixed size stays in memory until the end.
             Some(_) => false,
         };
         Ok((which, logs))
