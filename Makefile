@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees bench lint golden doc book fmt clean
+.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-scores bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -64,6 +64,11 @@ highs: ## build HiGHS and ask it for the optimiser's optima again (cmake, g++, l
 evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless said; SECONDS: stop by itself)
 	@$(CARGO) run --release --locked --quiet -p risetime-lab --example guarantees -- run $(or $(FILES),10000) $(SECONDS)
 	@$(CARGO) test --locked -p risetime-lab --test lab guarantees
+
+# Goes on where it stopped; what it has recorded is judged by each test run, which runs a figure of each study anew.
+evidence-scores: ## how many rows of each study hold, and how many under wrong policies (half an hour)
+	@$(CARGO) run --release --locked --quiet -p risetime-study --example scores -- $(STUDY)
+	@$(CARGO) test --locked -p risetime-study scores
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! measured   = median over the start phases
-//! tolerance  = last digit of the source + one tick + spread
+//! tolerance  = last digit of the source + one tick + spread + open
 //! spread     = from the median to the extreme phase on the published number's side
+//! open       = of a table's cell: from there to the extreme of what the source leaves open, one thing at a time
 //! holds      = |measured − published| ≤ tolerance          ("over 100": measured ≥ 100 − tolerance)
 //! ```
 //!
 //! So a number holds if some start phase reaches it, but for what the source's rounding and one
-//! sample of a tick can hide. Nothing in it can be chosen. Left out: that the published number
+//! sample of a tick can hide. A row whose tolerance reaches its number cannot fail: it is shown and
+//! not counted. Nothing in it can be chosen. Left out: that the published number
 //! comes from a single run, whose phase is not known.
 
 /// A study, carried out.
@@ -184,6 +186,8 @@ pub struct TradeOff {
 pub struct JudgedRow {
     /// `FIGURE/QUANTITY[/cpuN]/AT`.
     pub id: String,
+    /// Whether the number is a bound, closed form or prediction of this project.
+    pub ours: bool,
     /// Key of the row within the list.
     pub at: String,
     /// Subject of the list: `util_residency`, `freq_residency cpu0`.
@@ -200,7 +204,7 @@ pub struct JudgedRow {
     pub unit: &'static str,
     /// Parts of the tolerance.
     pub tolerance: Tolerance,
-    /// The verdict; `None`: printed, not counted.
+    /// The verdict; `None`: printed, not judged. [`JudgedRow::counts`] says whether it is counted.
     pub holds: Option<bool>,
     /// Reason why the row is not counted, or why it misses.
     pub note: String,
@@ -230,12 +234,14 @@ pub struct Tolerance {
     pub tick: f64,
     /// Distance from the median to the extreme phase on the published number's side.
     pub spread: f64,
+    /// Distance from there to the extreme of what the source leaves open.
+    pub open: f64,
 }
 
 impl Tolerance {
-    /// The sum of the three parts.
+    /// The sum of its parts.
     pub fn total(&self) -> f64 {
-        self.last_digit + self.tick + self.spread
+        self.last_digit + self.tick + self.spread + self.open
     }
 }
 
@@ -278,7 +284,7 @@ pub fn judge(
     let mut all: Vec<f64> = phases.iter().map(|p| p.unwrap_or(f64::INFINITY)).collect();
     all.sort_by(f64::total_cmp);
     let measured = median(&all);
-    let tolerance = |spread| Tolerance { last_digit, tick, spread };
+    let tolerance = |spread| Tolerance { last_digit, tick, spread, open: 0.0 };
     let Some(m) = measured else {
         return (None, tolerance(0.0), bound == Bound::AtLeast && !phases.is_empty());
     };
@@ -303,9 +309,18 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
 }
 
 impl JudgedRow {
+    /// Whether it is judged and could fail: its tolerance does not reach its number.
+    pub fn counts(&self) -> bool {
+        self.holds.is_some() && !self.blunt()
+    }
+    /// Whether its tolerance reaches its number, so that it cannot fail.
+    pub fn blunt(&self) -> bool {
+        let tolerance = self.tolerance.total();
+        self.relation != "≤" && tolerance > 0.0 && tolerance >= self.published.abs()
+    }
     /// Whether it is counted and does not hold.
     pub fn misses(&self) -> bool {
-        self.holds == Some(false)
+        self.counts() && self.holds == Some(false)
     }
     /// Whether the study says why it misses: by a changed experiment, which makes it hold, or by its note alone.
     pub fn argued(&self) -> bool {
@@ -329,8 +344,8 @@ impl Reproduced {
     pub fn rows(&self) -> impl Iterator<Item = &JudgedRow> {
         self.figures.iter().flat_map(|f| &f.rows)
     }
-    /// Counts rows as (held, counted, all).
-    pub fn score(&self) -> (usize, usize, usize) {
+    /// Counts the rows.
+    pub fn score(&self) -> Score {
         score(self.rows())
     }
     /// Whether every counted row holds, or is argued.
@@ -339,19 +354,104 @@ impl Reproduced {
     }
     /// Rows that hold, though a note says why they miss.
     pub fn stale(&self) -> impl Iterator<Item = &JudgedRow> {
-        self.rows().filter(|r| r.holds == Some(true) && !r.note.is_empty())
+        self.rows().filter(|r| r.counts() && !r.misses() && !r.note.is_empty())
     }
 }
 
-/// Counts `rows` as (held, counted, all).
-pub fn score<'a>(rows: impl Iterator<Item = &'a JudgedRow>) -> (usize, usize, usize) {
-    rows.fold((0, 0, 0), |(held, counted, all), r| {
-        (
-            held + usize::from(r.holds == Some(true)),
-            counted + usize::from(r.holds.is_some()),
-            all + 1,
-        )
-    })
+/// Counts of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Rows of the document's own numbers.
+    pub document: Tally,
+    /// Rows of this project's.
+    pub ours: Tally,
+    /// Rows in all, those that are printed alone among them.
+    pub all: usize,
+    /// Rows that are judged and whose tolerance reaches their number: shown, not counted.
+    pub blunt: usize,
+}
+
+/// Rows that are counted, and those of them that hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Rows that are judged and can fail.
+    pub counted: usize,
+    /// Rows that hold.
+    pub held: usize,
+}
+
+impl Score {
+    /// Counts of all, whosever numbers they are.
+    pub fn total(&self) -> Tally {
+        let (a, b) = (self.document, self.ours);
+        Tally { counted: a.counted + b.counted, held: a.held + b.held }
+    }
+}
+
+/// Counts `rows`.
+pub fn score<'a>(rows: impl Iterator<Item = &'a JudgedRow>) -> Score {
+    let mut score = Score::default();
+    for row in rows {
+        score.all += 1;
+        score.blunt += usize::from(row.holds.is_some() && row.blunt());
+        let tally = if row.ours { &mut score.ours } else { &mut score.document };
+        tally.counted += usize::from(row.counts());
+        tally.held += usize::from(row.counts() && row.holds == Some(true));
+    }
+    score
+}
+
+/// A study under a wrong policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Against {
+    /// The wrong policy, as it was given.
+    pub policy: String,
+    /// Figure by figure.
+    pub figures: Vec<AgainstFigure>,
+}
+
+/// A figure under a wrong policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgainstFigure {
+    /// Short name.
+    pub id: String,
+    /// Rows that are counted, and hold, under the figure's own policies.
+    pub right: Tally,
+    /// Rows of those that hold under the wrong one.
+    pub wrong: usize,
+}
+
+impl AgainstFigure {
+    /// Whether the wrong policy loses at least half of the rows that hold under the right ones.
+    pub fn told_apart(&self) -> bool {
+        2 * self.wrong <= self.right.held
+    }
+}
+
+impl Against {
+    /// The study under `policy`, `wrong`, beside the study under its own policies, `right`: the same
+    /// rows in the same order.
+    pub fn of(policy: &str, right: &Reproduced, wrong: &Reproduced) -> Against {
+        let figure = |(right, wrong): (&ReproducedFigure, &ReproducedFigure)| {
+            let counted = right.rows.iter().zip(&wrong.rows).filter(|(row, _)| row.counts());
+            AgainstFigure {
+                id: right.id.clone(),
+                right: score(right.rows.iter()).total(),
+                wrong: counted.filter(|(_, row)| row.holds == Some(true)).count(),
+            }
+        };
+        let figures = right.figures.iter().zip(&wrong.figures).map(figure).collect();
+        Against { policy: policy.to_string(), figures }
+    }
+
+    /// Counts of all figures: under their own policies, and what holds under the wrong one.
+    pub fn total(&self) -> (Tally, usize) {
+        self.figures.iter().fold((Tally::default(), 0), |(mut right, wrong), figure| {
+            right.counted += figure.right.counted;
+            right.held += figure.right.held;
+            (right, wrong + figure.wrong)
+        })
+    }
 }
 
 #[cfg(test)]

@@ -3,19 +3,36 @@
 use crate::args::{Reproduce, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
-use risetime_analysis::study::JudgedRow;
+use risetime_analysis::study::{Against, JudgedRow};
+use risetime_model::study::Wrong;
 use risetime_model::{InputError, Study};
 use risetime_report::{json, picture, text};
+use risetime_study::reproduce_against;
 use std::process::ExitCode;
 
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     let study = chosen(args)?;
-    let bar = Bar::new(study.figures.len() as u64, "figures");
+    let wrong = wrong(args)?;
+    let bar = Bar::new((study.figures.len() * (1 + wrong.len())) as u64, "figures");
     let mut begun = 0;
-    let done = risetime_study::reproduce(&study, args.phases, |_| {
+    let mut progress = |_: &str| {
         bar.at(begun);
         begun += 1;
-    })?;
+    };
+    let done = risetime_study::reproduce(&study, args.phases, &mut progress)?;
+    if !wrong.is_empty() {
+        let mut all = Vec::new();
+        for (name, wrong) in args.against.iter().zip(&wrong) {
+            let under = reproduce_against(&study, wrong, args.phases, &mut progress)?;
+            all.push(Against::of(name, &done, &under));
+        }
+        drop(bar);
+        output::print(&match args.format {
+            TextOrJson::Json => json::study_against(&done, &all),
+            TextOrJson::Text => text::study_against(&done, &all, &output::style()),
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     drop(bar);
     args.plot.draw(|| picture::study(&done))?;
     output::print(&match args.format {
@@ -30,6 +47,18 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     }
     let fine = if args.strict { !done.rows().any(JudgedRow::misses) } else { done.holds() };
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// The wrong policies that were asked for.
+fn wrong(args: &Reproduce) -> Result<Vec<Wrong>, InputError> {
+    let parse = |text: &String| {
+        Wrong::parse(text).ok_or_else(|| {
+            InputError::new("--against", format!("{text:?} is no policy")).hint(
+                "a policy (`linux-6.8`), settings on top of each (`+pelt_half_life=28`), or both",
+            )
+        })
+    };
+    args.against.iter().map(parse).collect()
 }
 
 /// The study with only the figures that were asked for.

@@ -51,6 +51,13 @@ pub fn tick_asks_for_all(reqs: &SchedCapacityReqs, cur: KHz, max: KHz) -> bool {
     curr < SCHED_CAPACITY_SCALE && curr < reqs.total()
 }
 
+/// Whether a CPU that gives `curr` of its capacity at its frequency has no more than the margin left,
+/// so that the tick asks for the util and its margin. Source: Android's common 4.4, core.c:sched_freq_tick_pelt.
+pub fn tick_asks_for_more(reqs: &SchedCapacityReqs, cur: KHz, max: KHz) -> bool {
+    let curr = (cur.0 * SCHED_CAPACITY_SCALE).checked_div(max.0).unwrap_or(SCHED_CAPACITY_SCALE);
+    reqs.total() >= curr
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +80,11 @@ mod tests {
         // 1 GHz of 2 are 512: 409 with a quarter are 511, 410 are 512.
         assert_eq!([asks(409, 1000), asks(410, 1000), asks(411, 1000)], [false, false, true]);
         assert!(!asks(2000, 2000), "there is no more");
+        // Android's asks one earlier, and at the highest frequency as well.
+        let more = |cfs, khz| {
+            let reqs = SchedCapacityReqs { cfs, ..SchedCapacityReqs::default() };
+            tick_asks_for_more(&reqs, KHz(khz), KHz(2000))
+        };
+        assert_eq!([more(409, 1000), more(410, 1000), more(900, 2000)], [false, true, true]);
     }
 }

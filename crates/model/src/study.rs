@@ -10,8 +10,11 @@
 //! A file keeps what the document prints, digit by digit: the last digit is a part of the tolerance.
 //! How a quantity is measured is the business of `lab`; here it has a name, a unit and a key.
 
+mod against;
 mod read;
 pub mod table;
+
+pub use against::Wrong;
 
 pub use crate::decimal::Decimal;
 use crate::settings::Value;
@@ -52,6 +55,34 @@ pub struct Figure {
     pub table: Option<table::Table>,
     /// util_avg read off the drawn curve, (ms from t0, util): for the picture, not judged.
     pub drawn: Vec<(f64, f64)>,
+    /// Policies that the document does not have there, each as [`Study::against`] takes it: under the
+    /// best of them as few rows as possible should hold.
+    pub wrong: Vec<String>,
+    /// Reason why no wrong policy loses half of its rows; empty: one does.
+    pub weak: String,
+}
+
+/// Whose number it is that ours is held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The document prints it, or says it in words.
+    #[default]
+    Document,
+    /// It is a bound, a closed form or a prediction of this project.
+    Ours,
+}
+
+impl Origin {
+    /// All of them.
+    pub const ALL: [Origin; 2] = [Origin::Document, Origin::Ours];
+
+    /// The origin's name in a study file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Origin::Document => "document",
+            Origin::Ours => "ours",
+        }
+    }
 }
 
 /// A counterfactual: the figure's experiment with something changed. Where a row that names it
@@ -106,6 +137,8 @@ pub struct List {
     pub ms: Option<u64>,
     /// Metric of a run, for [`Quantity::Figure`]: as `--expect` calls it.
     pub metric: Option<String>,
+    /// Settings by name that arithmetic goes by in place of its own: those of a wrong policy.
+    pub settings: table::Vary,
     /// The rows.
     pub rows: Vec<Row>,
 }
@@ -115,8 +148,12 @@ pub struct List {
 pub struct Row {
     /// Key of the row in its list: util, kHz, capacity, ms, or a policy.
     pub at: At,
+    /// Policy that the row is run under, in place of its key: a wrong one.
+    pub under: Option<String>,
     /// The number.
     pub published: Decimal,
+    /// Whose number it is.
+    pub origin: Origin,
     /// Relation that ours has to have to it.
     pub relation: Relation,
     /// Judged, or only printed.
@@ -125,6 +162,13 @@ pub struct Row {
     pub note: String,
     /// The [`Instead`] that argues its miss.
     pub instead: Option<String>,
+}
+
+impl Row {
+    /// The policy that a row by policy is run under.
+    pub fn policy(&self) -> String {
+        self.under.clone().unwrap_or_else(|| self.at.to_string())
+    }
 }
 
 /// A row's key.

@@ -40,7 +40,7 @@ use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::known::Known;
 use risetime_analysis::metric::Unit;
 use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
-use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};
+use risetime_analysis::study::{Against, AgainstFigure, Cells, Reproduced, TradeOff, Tried};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
     Burst, Cooling, CpuPhases, CpuResult, EndedBy, Heat, Jobs, JobsPhases, Latency, Level, Lost,
@@ -162,7 +162,7 @@ pub fn verify(
 
 /// Writes a reproduced study as JSON: every row with its verdict.
 pub fn study(study: &Reproduced) -> String {
-    let (held, counted, _) = study.score();
+    let score = study.score();
     let rows: Vec<Value> = study
         .rows()
         .map(|r| {
@@ -170,9 +170,10 @@ pub fn study(study: &Reproduced) -> String {
             json!({
                 "id": r.id, "published": r.published, "measured": r.measured.and_then(number),
                 "unit": r.unit, "tolerance": number(r.tolerance.total()), "holds": r.holds,
+                "counted": r.counts(), "from": if r.ours { "ours" } else { "document" },
                 "argued": r.misses().then(|| r.argued()), "note": if r.misses() { r.reason() } else { r.note.clone() }, "relation": match r.relation { "≥" => "at_least", "≤" => "at_most", _ => "equal" },
                 "last_digit": number(r.tolerance.last_digit), "tick": number(r.tolerance.tick),
-                "spread": number(r.tolerance.spread),
+                "spread": number(r.tolerance.spread), "open": number(r.tolerance.open),
             })
         })
         .collect();
@@ -194,7 +195,26 @@ pub fn study(study: &Reproduced) -> String {
         .collect();
     print(&json!({
         "schema": SCHEMA, "study": study.study, "source": study.source, "phases": study.phases,
-        "counted": counted, "held": held, "holds": study.holds(), "figures": figures, "rows": rows,
+        "counted": score.document.counted, "held": score.document.held,
+        "ours_counted": score.ours.counted, "ours_held": score.ours.held, "cannot_fail": score.blunt,
+        "holds": study.holds(), "figures": figures, "rows": rows,
+    }))
+}
+
+/// Writes how many rows of a study hold under wrong policies as JSON. Ends in a newline.
+pub fn study_against(study: &Reproduced, all: &[Against]) -> String {
+    let figure = |f: &AgainstFigure| {
+        json!({"id": f.id, "counted": f.right.counted, "held": f.right.held, "holds": f.wrong,
+            "told_apart": f.told_apart()})
+    };
+    let against = |a: &Against| {
+        let (right, wrong) = a.total();
+        json!({"policy": a.policy, "counted": right.counted, "held": right.held, "holds": wrong,
+            "figures": a.figures.iter().map(figure).collect::<Vec<_>>()})
+    };
+    print(&json!({
+        "schema": SCHEMA, "study": study.study, "source": study.source, "phases": study.phases,
+        "against": all.iter().map(against).collect::<Vec<_>>(),
     }))
 }
 

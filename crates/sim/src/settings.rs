@@ -29,9 +29,11 @@ pub mod ondemand {
         SAMPLING_DOWN_FACTOR, SAMPLING_RATE, UP_THRESHOLD,
     };
 }
-/// Tunables of the governor `schedfreq`.
+/// Tunables of the governors `schedfreq` and `sched`.
 pub mod schedfreq {
-    pub use crate::kernel::governor::schedfreq::THROTTLE_NSEC;
+    pub use crate::kernel::governor::schedfreq::{
+        DOWN_THROTTLE_NSEC, THROTTLE_NSEC, UP_THROTTLE_NSEC,
+    };
 }
 /// Tunables of the governor `schedutil-2016`.
 pub mod schedutil_2016 {

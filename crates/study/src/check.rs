@@ -2,7 +2,7 @@
 
 use risetime_analysis::study::{Cell, Cells, JudgedRow, Ratio, Tolerance, median};
 use risetime_model::study::table::{Check, Table, What};
-use risetime_model::study::{Figure, Relation};
+use risetime_model::study::{Figure, Origin, Relation};
 
 /// The rows of a check: one, or one a case.
 pub(super) fn judged(
@@ -14,6 +14,7 @@ pub(super) fn judged(
     let of = &cells.cells[check.quantity];
     let row = JudgedRow {
         id: format!("{}/{}", figure.id, check.id),
+        ours: check.origin == Origin::Ours,
         at: check.id.clone(),
         list: format!("checks of {}", table.quantities[check.quantity].name),
         published: check.published.value,

@@ -11,6 +11,7 @@
 //! same study gives the same bytes on any number of cores.
 
 mod activations;
+mod cells;
 mod check;
 mod climb;
 mod curves;
@@ -19,6 +20,9 @@ mod score;
 mod signals;
 mod steady;
 mod table;
+mod told_apart;
+
+pub use told_apart::{ToldApart, told_apart};
 
 use climb::Climb;
 use measure::{Phases, UtilEst};
@@ -32,7 +36,9 @@ use risetime_lab::Request;
 use risetime_lab::parallel;
 use risetime_lab::phase_spans;
 use risetime_lab::{Run, run};
-use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
+use risetime_model::study::{
+    At, Figure, List, Origin, Quantity, Relation, Row, Setup, Study, Wrong,
+};
 use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
@@ -67,6 +73,19 @@ pub fn reproduce(
     })
 }
 
+/// Runs the study under a wrong policy, as [`reproduce`] does under its own: what holds under it,
+/// too, tells little of the policies.
+///
+/// Errors: those of [`reproduce`].
+pub fn reproduce_against(
+    study: &Study,
+    wrong: &Wrong,
+    phases: u32,
+    progress: impl FnMut(&str),
+) -> Result<Reproduced, RunError> {
+    reproduce(&study.against(wrong), phases, progress)
+}
+
 /// Checks that every experiment of the study could be run.
 ///
 /// Errors: a platform, workload, policy or setting that does not exist.
@@ -85,7 +104,7 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         }
         let scores = figure.lists.iter().filter(|l| l.quantity.by_policy());
         for row in scores.flat_map(|l| &l.rows) {
-            experiment(setup, &row.at.to_string(), &place)?;
+            experiment(setup, &row.policy(), &place)?;
         }
         for policy in figure.lists.iter().filter_map(|l| l.policy.as_ref()) {
             experiment(setup, policy, &place)?;
@@ -177,7 +196,7 @@ fn measured(
             Quantity::Score => all.extend(score::rows(figure, list, &under)?),
             Quantity::UtilEst => {
                 for row in &list.rows {
-                    let runs = under(&row.at.to_string())?;
+                    let runs = under(&row.policy())?;
                     let digit = row.published.last_digit();
                     all.push(judged_row(figure, list, row, digit, 0.0, &runs.util_est));
                 }
@@ -186,7 +205,7 @@ fn measured(
                 let metric = Metric::new(list.metric.as_deref().unwrap_or_default());
                 for row in &list.rows {
                     let of = |run: &Run| Ok(metric.of(&run.result)?.0);
-                    let runs = under(&row.at.to_string())?;
+                    let runs = under(&row.policy())?;
                     let numbers =
                         runs.runs.iter().map(of).collect::<Result<Vec<_>, InputError>>()?;
                     let digit = row.published.last_digit();
@@ -195,7 +214,7 @@ fn measured(
             }
             q if q.is_signal() => {
                 for row in &list.rows {
-                    let runs = under(&row.at.to_string())?;
+                    let runs = under(&row.policy())?;
                     let tick = signals::of_a_tick(list, &runs.signals, runs.tick_ms);
                     let numbers: Vec<_> = runs.signals.iter().map(|s| s.number(list)).collect();
                     let digit = row.published.last_digit();
@@ -205,7 +224,7 @@ fn measured(
             q if q.is_grid() => {
                 let setup = setup.ok_or_else(|| InputError::new(place, "no experiment"))?;
                 for row in &list.rows {
-                    let steady = grids.under(&row.at.to_string(), setup, place, phases)?;
+                    let steady = grids.under(&row.policy(), setup, place, phases)?;
                     let digit = if q.is_bound() { 0.0 } else { row.published.last_digit() };
                     let numbers = steady.numbers(q, list.reading);
                     all.push(judged_row(figure, list, row, digit, 0.0, &numbers));
@@ -266,7 +285,7 @@ impl Grids {
     fn trade_offs(self, figure: &Figure) -> Vec<TradeOff> {
         let of = |l: &&List| l.quantity == Quantity::Slack;
         let rows = figure.lists.iter().filter(of).flat_map(|l| &l.rows);
-        let asked: Vec<String> = rows.map(|r| r.at.to_string()).collect();
+        let asked: Vec<String> = rows.map(Row::policy).collect();
         if asked.is_empty() {
             return Vec::new();
         }
@@ -304,6 +323,7 @@ fn judged_row(
     let (measured, tolerance, holds) = judge(row.published.value, last_digit, tick, bound, samples);
     JudgedRow {
         id: figure.row_id(list, row),
+        ours: row.origin == Origin::Ours,
         at: row.at.to_string(),
         list: heading(list),
         published: row.published.value,

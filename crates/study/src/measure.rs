@@ -54,13 +54,13 @@ pub(super) fn samples(
 ) -> (Vec<Option<f64>>, f64) {
     let at = key(row);
     match (list.quantity, runs) {
-        (Quantity::Threshold, _) => (vec![threshold(Margin::Threshold, at, list.hz)], 0.0),
-        (Quantity::ThresholdTick, _) => (vec![threshold(Margin::ThresholdTick, at, list.hz)], 0.0),
-        (Quantity::FitsCapacity, _) => (vec![threshold(Margin::Rfc, at, list.hz)], 0.0),
+        (Quantity::Threshold, _) => (vec![threshold(list, Margin::Threshold, at)], 0.0),
+        (Quantity::ThresholdTick, _) => (vec![threshold(list, Margin::ThresholdTick, at)], 0.0),
+        (Quantity::FitsCapacity, _) => (vec![threshold(list, Margin::Rfc, at)], 0.0),
         (Quantity::ApproximateRuntime, _) => {
-            (vec![Some(approximate_runtime(&Decay::MS32, Util(at as u64)) as f64)], 0.0)
+            (vec![Some(approximate_runtime(&decay(list), Util(at as u64)) as f64)], 0.0)
         }
-        (Quantity::ClosedForm, _) => (vec![Some(closed_form(at))], 0.0),
+        (Quantity::ClosedForm, _) => (vec![Some(closed_form(at, decay(list).half_life()))], 0.0),
         (quantity, Some(runs)) if quantity.is_climb() => {
             let number =
                 |(run, climb): (&Run, &Climb)| climb.number(quantity, at, run, runs.tick_ms);
@@ -223,13 +223,35 @@ impl TraceSink for UtilEst {
     }
 }
 
-fn threshold(margin: Margin, capacity: f64, hz: u32) -> Option<f64> {
-    let capacity = Capacity(capacity as u64);
-    fits_capacity_threshold(&Decay::MS32, margin, capacity, tick_usec(hz)).map(|t| t.0 as f64)
+/// The list's setting called `name`: of a wrong policy alone.
+fn setting<'a>(list: &'a List, name: &str) -> Option<&'a str> {
+    list.settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-fn closed_form(capacity: f64) -> f64 {
-    1024.0 / capacity * 32.0 * (1.0 / (1.0 - FULL_UTIL / 1024.0)).log2()
+/// PELT's decay, which arithmetic goes by.
+fn decay(list: &List) -> Decay {
+    let half_life = setting(list, "pelt_half_life").and_then(|value| value.parse().ok());
+    half_life.and_then(Decay::new).unwrap_or(Decay::MS32)
+}
+
+fn threshold(list: &List, margin: Margin, capacity: f64) -> Option<f64> {
+    let margin = match setting(list, "fits_capacity") {
+        Some("mainline") => return Some((capacity * 1024.0 / 1280.0).ceil()),
+        Some("threshold") => Margin::Threshold,
+        Some("threshold-tick") => Margin::ThresholdTick,
+        Some("rfc") => Margin::Rfc,
+        Some(share) => {
+            let percent: f64 = share.trim_end_matches('%').parse().ok()?;
+            return Some((capacity * percent / 100.0).ceil());
+        }
+        None => margin,
+    };
+    let (decay, capacity) = (decay(list), Capacity(capacity as u64));
+    fits_capacity_threshold(&decay, margin, capacity, tick_usec(list.hz)).map(|t| t.0 as f64)
+}
+
+fn closed_form(capacity: f64, half_life: u32) -> f64 {
+    1024.0 / capacity * f64::from(half_life) * (1.0 / (1.0 - FULL_UTIL / 1024.0)).log2()
 }
 
 #[cfg(test)]
@@ -266,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_closed_form_gives_both_published_times() {
-        assert!((closed_form(1024.0) - 323.0).abs() < 1.0);
-        assert!((closed_form(160.0) - 2063.0).abs() < 1.0);
+        assert!((closed_form(1024.0, 32) - 323.0).abs() < 1.0);
+        assert!((closed_form(160.0, 32) - 2063.0).abs() < 1.0);
     }
 }

@@ -44,14 +44,21 @@ pub(super) fn rows(
         .rows
         .iter()
         .map(|row| {
-            let policy = row.at.to_string();
-            let runs = run(&policy)?;
+            let runs = run(&row.policy())?;
             let phases = runs.runs.iter().map(work).collect();
-            Ok(Ramp { policy, phases, tick: runs.tick_ms })
+            Ok(Ramp { policy: row.at.to_string(), phases, tick: runs.tick_ms })
         })
         .collect::<Result<_, RunError>>()?;
     let place = format!("figure {}: score", figure.id);
-    let (w, k) = fit(list, &ramps).map_err(|what| InputError::new(place, what))?;
+    let (w, k) = match fit(list, &ramps) {
+        Ok(fit) => fit,
+        // Under a wrong policy no model is an answer, too.
+        Err(_) if list.rows.iter().any(|row| row.under.is_some()) => {
+            let nothing = |row| judged_row(figure, list, row, 0.0, 0.0, &[]);
+            return Ok(list.rows.iter().map(nothing).collect());
+        }
+        Err(what) => return Err(InputError::new(place, what).into()),
+    };
     let fitted = |policy: &str| list.fit.iter().any(|f| f == policy);
     let judged = list.rows.iter().zip(&ramps).map(|(row, ramp)| {
         let scores: Vec<Option<f64>> =
@@ -130,7 +137,7 @@ fn work(run: &Run) -> Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_model::study::{At, Decimal, Quantity, Relation, Row};
+    use risetime_model::study::{At, Decimal, Origin, Quantity, Relation, Row};
 
     /// A policy that wastes `lost` ms at speed 0, and then is at full speed.
     fn ramp(policy: &str, lost: f64) -> Ramp {
@@ -141,6 +148,8 @@ mod tests {
     fn list(fit: &[&str], scores: &[(&str, f64)]) -> List {
         let row = |(policy, score): &(&str, f64)| Row {
             at: At::Name(policy.to_string()),
+            under: None,
+            origin: Origin::Document,
             published: Decimal { value: *score, digits: 0 },
             relation: Relation::Equal,
             counted: true,
@@ -156,6 +165,7 @@ mod tests {
             reading: Default::default(),
             ms: None,
             metric: None,
+            settings: Vec::new(),
             rows: scores.iter().map(row).collect(),
         }
     }

@@ -14,6 +14,7 @@
 //!
 //! Nothing is free for one cell alone, and nothing is looked at but the cells to fit before the search is over.
 
+use super::cells;
 use super::check::judged;
 use risetime_analysis::metric::Metric;
 use risetime_analysis::study::{Cell, Cells, JudgedRow, Tried, median};
@@ -47,11 +48,13 @@ pub(super) fn reproduced(
     let (chosen, free) = runs.search(defaults.clone(), phases.min(SEARCHED))?;
     let ours = runs.all(&chosen, phases)?;
     let untouched = if chosen == defaults { ours.clone() } else { runs.all(&defaults, phases)? };
-    let cells = cells(table, &ours, &untouched, free);
-    let rows = table.checks.iter().flat_map(|check| judged(figure, table, check, &cells)).collect();
+    let of_cells = filled(table, &ours, &untouched, free);
+    let mut rows = cells::rows(&mut runs, figure, &ours, &chosen, phases.min(SEARCHED))?;
+    let checks = &table.checks;
+    rows.extend(checks.iter().flat_map(|check| judged(figure, table, check, &of_cells)));
     let first = runs.point(0, Some(0), &table.columns[0].vary, &chosen);
     let command = runs.request(&first)?.0.command();
-    Ok((cells, rows, command))
+    Ok((of_cells, rows, command))
 }
 
 /// Checks that every cell could be run.
@@ -77,14 +80,14 @@ pub(super) fn check_table(
 }
 
 /// Changes of a case and column, and all that is free.
-type Point = Vec<(String, String)>;
+pub(super) type Point = Vec<(String, String)>;
 /// Values by case, column and quantity: each start phase.
-type All = Vec<Vec<Vec<Phases>>>;
+pub(super) type All = Vec<Vec<Vec<Phases>>>;
 /// A figure of each start phase.
-type Phases = Vec<Option<f64>>;
+pub(super) type Phases = Vec<Option<f64>>;
 
-struct Runs<'a> {
-    table: &'a Table,
+pub(super) struct Runs<'a> {
+    pub(super) table: &'a Table,
     base: &'a Request,
     place: String,
     /// The figures of an experiment, by its start phases and their names.
@@ -113,7 +116,7 @@ impl Runs<'_> {
     }
 
     /// Lists all points that have to be run, each with its case.
-    fn points(&self, chosen: &[usize]) -> Vec<(usize, Point)> {
+    pub(super) fn points(&self, chosen: &[usize]) -> Vec<(usize, Point)> {
         let mut all = Vec::new();
         for case in self.run_cases() {
             for (i, column) in self.table.columns.iter().enumerate() {
@@ -155,7 +158,7 @@ impl Runs<'_> {
     }
 
     /// Runs what of `points` is not known yet.
-    fn run(&mut self, points: &[(usize, Point)], phases: u32) -> Result<(), RunError> {
+    pub(super) fn run(&mut self, points: &[(usize, Point)], phases: u32) -> Result<(), RunError> {
         let mut new: BTreeMap<BTreeSet<&str>, BTreeSet<&Point>> = BTreeMap::new();
         for (case, point) in points {
             let metrics = self.metrics(*case);
@@ -215,7 +218,14 @@ impl Runs<'_> {
     }
 
     /// The value of a cell, after [`Runs::run`].
-    fn value(&self, case: usize, column: usize, q: usize, chosen: &[usize], n: u32) -> Option<f64> {
+    pub(super) fn value(
+        &self,
+        case: usize,
+        column: usize,
+        q: usize,
+        chosen: &[usize],
+        n: u32,
+    ) -> Option<f64> {
         middle(&self.phases(case, column, q, chosen, n)?)
     }
 
@@ -261,7 +271,7 @@ impl Runs<'_> {
     }
 
     /// The factor of a quantity's cells, after [`Runs::run`]: the mean of published by measured.
-    fn scale(&self, q: usize, of: usize, chosen: &[usize], n: u32) -> f64 {
+    pub(super) fn scale(&self, q: usize, of: usize, chosen: &[usize], n: u32) -> f64 {
         let by = |(case, column): (usize, usize)| {
             let published = self.table.columns[column].published[q].get(case)?.value;
             Some(published / self.value(case, column, q, chosen, n)?)
@@ -342,7 +352,7 @@ impl Runs<'_> {
     }
 }
 
-fn with(chosen: &[usize], i: usize, value: usize) -> Vec<usize> {
+pub(super) fn with(chosen: &[usize], i: usize, value: usize) -> Vec<usize> {
     let mut other = chosen.to_vec();
     other[i] = value;
     other
@@ -384,7 +394,7 @@ fn said(table: &Table, q: usize, case: usize, column: usize) -> (Option<f64>, Op
     (value, squares.map(f64::sqrt))
 }
 
-fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells {
+fn filled(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells {
     let cell = |q: usize, case: usize, column: usize| {
         let c = &table.columns[column];
         // Without one, as many as beside it.

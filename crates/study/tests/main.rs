@@ -4,6 +4,7 @@ mod bud;
 mod coherent;
 mod load_tracking;
 mod ondemand;
+mod scores;
 mod steady;
 mod study;
 mod tables;

@@ -627,6 +627,9 @@ pub(crate) struct Reproduce {
     /// Start phases of each experiment
     #[arg(long, value_name = "N", default_value_t = risetime_study::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) phases: u32,
+    /// A wrong policy (`linux-6.8`, or `+key=value` on top of each figure's own): how many rows hold under it, too; may be repeated
+    #[arg(long, value_name = "POLICY", conflicts_with_all = ["strict", "plot"])]
+    pub(crate) against: Vec<String>,
     /// Exit code 1 for any row that misses, argued or not
     #[arg(long)]
     pub(crate) strict: bool,

@@ -1,7 +1,10 @@
 //! Reader of TOML into [`Study`], and all that can be wrong on the way.
 
 use super::table::Table as Cases;
-use super::{At, Figure, Instead, List, Quantity, Reading, Relation, Row, Setup, Study};
+use super::{
+    At, Decimal, Figure, Instead, List, Origin, Quantity, Reading, Relation, Row, Setup, Study,
+    Wrong,
+};
 use crate::InputError;
 use crate::input::{
     check_size, looks_like_path, nearest, one_line, printable, read_file, unknown_name,
@@ -49,7 +52,7 @@ impl Study {
         check_size(text.len(), MAX_BYTES, &place)?;
         let doc = Doc::parse(text, &place)?;
         let root = doc.root();
-        root.only(&["schema", "name", "about", "source", "figure"])?;
+        root.only(&["schema", "name", "about", "source", "from", "wrong", "figure"])?;
         root.int("schema", 1, 1)?;
         let name = checked_name(&root, "name", root.str("name")?)?;
         let tables = root.opt_tables("figure", "figure")?.unwrap_or_default();
@@ -57,9 +60,13 @@ impl Study {
             let what = format!("{} figures, wanted 1 to {MAX_FIGURES}", tables.len());
             return Err(root.error(what));
         }
+        let (whose, wrong_anywhere) = (origin(&root, Origin::Document)?, wrong(&root)?);
         let mut figures: Vec<Figure> = Vec::new();
         for table in &tables {
-            let figure = figure(table)?;
+            let mut figure = figure(table, whose)?;
+            if !table.has("wrong") {
+                figure.wrong.clone_from(&wrong_anywhere);
+            }
             if figures.iter().any(|f| f.id == figure.id) {
                 return Err(table.error_of("id", "is another figure's, too"));
             }
@@ -76,10 +83,10 @@ impl Study {
 
 const FIGURE: &[&str] = &[
     "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "vary",
-    "grid", "instead", "list", "table", "drawn",
+    "grid", "instead", "list", "table", "drawn", "from", "wrong", "weak",
 ];
 
-fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
+fn figure(table: &Table<'_>, whose: Origin) -> Result<Figure, InputError> {
     table.only(FIGURE)?;
     let mut figure = Figure {
         at: table.place_of("id"),
@@ -91,7 +98,10 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
         lists: Vec::new(),
         table: None,
         drawn: drawn(table)?,
+        wrong: wrong(table)?,
+        weak: table.opt_str("weak")?.unwrap_or("").to_string(),
     };
+    let whose = origin(table, whose)?;
     for t in &table.opt_tables("instead", "instead")?.unwrap_or_default() {
         figure.instead.push(instead(t, figure.setup.as_ref())?);
     }
@@ -100,13 +110,13 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
         if figure.setup.is_none() {
             return Err(table.error_of("table", "takes runs; the figure names no `workload`"));
         }
-        figure.table = Some(Cases::parse(&of_cases)?);
+        figure.table = Some(Cases::parse(&of_cases, whose)?);
     } else if lists.is_empty() {
         return Err(table.error("no `[[figure.list]]` and no `[figure.table]`, wanted one"));
     }
     let mut ids = BTreeSet::new();
     for at in &lists {
-        let list = list(at)?;
+        let list = list(at, whose)?;
         if list.quantity.needs_run() && figure.setup.is_none() {
             let what = format!("{} takes a run", list.quantity.as_str());
             return Err(at.error_of("quantity", format!("{what}; the figure names no `workload`")));
@@ -114,21 +124,45 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
         if list.quantity.is_grid() && figure.setup.as_ref().is_none_or(|s| s.grid.is_empty()) {
             return Err(at.error_of("quantity", "is about a `grid`, which the figure has not"));
         }
-        for row in &list.rows {
-            if let Some(name) = &row.instead
-                && !figure.instead.iter().any(|i| i.id == *name)
-            {
-                let what = format!("row {}: the figure has no `instead` {name:?}", row.at);
-                return Err(at.error(what));
+        let summed = summed(&list);
+        for list in std::iter::once(list).chain(summed) {
+            for row in &list.rows {
+                if let Some(name) = &row.instead
+                    && !figure.instead.iter().any(|i| i.id == *name)
+                {
+                    let what = format!("row {}: the figure has no `instead` {name:?}", row.at);
+                    return Err(at.error(what));
+                }
+                let id = figure.row_id(&list, row);
+                if !ids.insert(id.clone()) {
+                    return Err(at.error(format!("two rows are called {}", one_line(&id))));
+                }
             }
-            let id = figure.row_id(&list, row);
-            if !ids.insert(id.clone()) {
-                return Err(at.error(format!("two rows are called {}", one_line(&id))));
-            }
+            figure.lists.push(list);
         }
-        figure.lists.push(list);
     }
     Ok(figure)
+}
+
+/// A list of residencies as the curve that it is: when each util was reached, by the sum of what is
+/// printed up to there. Of a residency of one tick nothing could fail, of the sums it can.
+fn summed(list: &List) -> Option<List> {
+    (list.quantity == Quantity::UtilResidency).then(|| {
+        let mut sum = 0.0;
+        let reached = list.rows.windows(2).map(|pair| {
+            sum += pair[0].published.value;
+            let published = Decimal { value: (sum * 1e6).round() / 1e6, ..pair[0].published };
+            Row {
+                at: pair[1].at.clone(),
+                published,
+                counted: true,
+                note: String::new(),
+                ..pair[0].clone()
+            }
+        });
+        let rows = reached.collect();
+        List { quantity: Quantity::ReachUtil, rows, ..list.clone() }
+    })
 }
 
 fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
@@ -231,10 +265,30 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
 
 const LIST: &[&str] = &[
     "quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "ms", "metric",
-    "instead", "rows",
+    "instead", "rows", "from",
 ];
 
-fn list(table: &Table<'_>) -> Result<List, InputError> {
+/// Whose numbers a table's are, unless something in it says otherwise.
+pub(super) fn origin(table: &Table<'_>, unless: Origin) -> Result<Origin, InputError> {
+    let Some(name) = table.opt_str("from")? else { return Ok(unless) };
+    Origin::ALL.into_iter().find(|o| o.as_str() == name).ok_or_else(|| {
+        let names = Origin::ALL.map(Origin::as_str).join(" or ");
+        table.error_of("from", format!("is \"{}\", wanted {names}", one_line(name)))
+    })
+}
+
+/// Reads the policies that the figure is not about, one by one.
+fn wrong(table: &Table<'_>) -> Result<Vec<String>, InputError> {
+    let names = table.opt_str("wrong")?.unwrap_or("").split_whitespace();
+    names
+        .map(|name| match Wrong::parse(name) {
+            Some(_) => Ok(name.to_string()),
+            None => Err(table.error_of("wrong", "wants POLICY or +key=value, each after a space")),
+        })
+        .collect()
+}
+
+fn list(table: &Table<'_>, whose: Origin) -> Result<List, InputError> {
     table.only(LIST)?;
     let name = table.str("quantity")?;
     let names = Quantity::ALL.map(Quantity::as_str);
@@ -252,9 +306,10 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         return Err(table.error_of("quantity", format!("{name} {what}")));
     }
     let fit = table.opt_str("fit")?.unwrap_or("").split_whitespace().map(str::to_string).collect();
+    let whose = origin(table, whose)?;
     let mut rows = Vec::new();
     for item in table.opt_items("rows", "row")?.unwrap_or_default() {
-        rows.push(row(table, item, quantity)?);
+        rows.push(row(table, item, quantity, whose)?);
     }
     if let Some(instead) = table.opt_str("instead")? {
         for row in rows.iter_mut().filter(|r| r.instead.is_none()) {
@@ -297,7 +352,8 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         return Err(table.error_of("quantity", format!("{name} {what}")));
     }
     let hz = table.opt_int("hz", 24, 10_000)?.unwrap_or(HZ) as u32;
-    Ok(List { quantity, cpu, hz, fit, policy, reading, ms, metric, rows })
+    let settings = Vec::new();
+    Ok(List { quantity, cpu, hz, fit, policy, reading, ms, metric, settings, rows })
 }
 
 fn reading(table: &Table<'_>, quantity: Quantity) -> Result<Reading, InputError> {
@@ -312,11 +368,16 @@ fn reading(table: &Table<'_>, quantity: Quantity) -> Result<Reading, InputError>
     })
 }
 
-fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, InputError> {
+fn row(
+    list: &Table<'_>,
+    item: Item<'_>,
+    quantity: Quantity,
+    origin: Origin,
+) -> Result<Row, InputError> {
     let (at, published, table) = match item {
         Item::Pair(at, published) => (at, published, None),
         Item::Table(t) => {
-            t.only(&["at", "published", "is", "counted", "note", "instead"])?;
+            t.only(&["at", "published", "is", "counted", "note", "instead", "from"])?;
             (t.cell("at")?, t.cell("published")?, Some(t))
         }
     };
@@ -334,13 +395,16 @@ fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, Inpu
     };
     let mut row = Row {
         at,
+        under: None,
         published,
+        origin,
         relation: Relation::Equal,
         counted: true,
         note: String::new(),
         instead: None,
     };
     if let Some(t) = table {
+        row.origin = self::origin(&t, origin)?;
         row.counted = t.opt_bool("counted")?.unwrap_or(true);
         row.note = t.opt_str("note")?.unwrap_or("").to_string();
         row.instead = t.opt_str("instead")?.map(str::to_string);

@@ -12,7 +12,8 @@
 //!
 //! What is free is searched once, by the cells to fit alone; they do not count afterwards.
 
-use super::{Decimal, Relation};
+use super::read::origin;
+use super::{Decimal, Origin, Relation};
 use crate::InputError;
 use crate::input::{nearest, one_line};
 use crate::platform::checked_name;
@@ -56,6 +57,8 @@ pub struct CellQuantity {
     pub unit: &'static str,
     /// Decimals of ours, where it is not those of what is published.
     pub digits: Option<u8>,
+    /// Whether each published cell that nothing was fitted on is judged as a row.
+    pub counted: bool,
 }
 
 /// The way in which figures are brought to the document's unit, by one factor for the whole table:
@@ -129,6 +132,8 @@ pub struct Check {
     pub quantity: usize,
     /// The bound, or the number that the document gives.
     pub published: Decimal,
+    /// Whose number it is.
+    pub origin: Origin,
     /// Relation that ours has to have to it.
     pub relation: Relation,
     /// Tolerance, in the figure's unit.
@@ -193,7 +198,7 @@ impl What {
 }
 
 impl Table {
-    pub(super) fn parse(toml: &Toml<'_>) -> Result<Table, InputError> {
+    pub(super) fn parse(toml: &Toml<'_>, whose: Origin) -> Result<Table, InputError> {
         toml.only(&["fit", "quantity", "case", "column", "free", "check"])?;
         let mut table = Table {
             quantities: all(toml, "quantity", quantity)?,
@@ -215,7 +220,7 @@ impl Table {
             Some(free) => free.iter().map(|t| self::free(t, &table)).collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
-        table.checks = all(toml, "check", |t| check(t, &table))?;
+        table.checks = all(toml, "check", |t| check(t, &table, whose))?;
         Ok(table)
     }
 }
@@ -274,7 +279,9 @@ fn place<'a>(
 }
 
 fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
-    toml.only(&["name", "metric", "between", "scale", "scale_by", "stdev", "unit", "digits"])?;
+    toml.only(&[
+        "name", "metric", "between", "scale", "scale_by", "stdev", "unit", "digits", "counted",
+    ])?;
     let between = match toml.opt_texts_or_table("between")? {
         None => None,
         Some(TextsOrTable::Texts(ends)) if ends.len() == 2 => {
@@ -314,6 +321,7 @@ fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
         stdev_in_percent,
         unit: unit(toml)?,
         digits: toml.opt_int("digits", 0, 6)?.map(|n| n as u8),
+        counted: toml.opt_bool("counted")?.unwrap_or(false),
     })
 }
 
@@ -421,11 +429,12 @@ const CHECK: &[&str] = &[
     "is",
     "published",
     "within",
+    "from",
     "counted",
     "note",
 ];
 
-fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
+fn check(toml: &Toml<'_>, table: &Table, whose: Origin) -> Result<Check, InputError> {
     toml.only(CHECK)?;
     let names = || table.columns.iter().map(|c| &c.name);
     let column = |key| place(toml, key, toml.str(key)?, names());
@@ -498,6 +507,7 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
     }
     Ok(Check {
         within,
+        origin: origin(toml, whose)?,
         id: checked_name(toml, "id", toml.str("id")?)?,
         what,
         quantity,

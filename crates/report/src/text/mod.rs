@@ -51,7 +51,7 @@ pub(crate) use run::{running_intervals, sentence, window};
 pub use screen::View;
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::{verify_first, verify_step};
-pub use study::{study, study_contents};
+pub use study::{study, study_against, study_contents};
 pub use sweep::sweep;
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
 

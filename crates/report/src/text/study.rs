@@ -10,7 +10,7 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table, width};
 use crate::words::{one, round3};
 use risetime_analysis::study::{
-    Cell, Cells, JudgedRow, Reproduced, ReproducedFigure, TradeOff, Tried, score,
+    Against, Cell, Cells, JudgedRow, Reproduced, ReproducedFigure, Tally, TradeOff, Tried, score,
 };
 use risetime_model::Study;
 
@@ -70,30 +70,84 @@ pub fn study_contents(study: &Study, style: &Style) -> String {
 }
 
 fn verdict(page: &mut Page<'_>, study: &Reproduced) {
-    let (held, counted, all) = study.score();
-    let share = 100.0 * held as f64 / counted.max(1) as f64;
+    let all = study.score();
+    let share = |t: Tally| 100.0 * t.held as f64 / t.counted.max(1) as f64;
     let ink = if study.holds() { Ink::Good } else { Ink::Bad };
-    let argued = match study.rows().filter(|r| r.misses() && !r.argued()).count() {
-        _ if held == counted => String::new(),
+    let mut said = match all.document {
+        Tally { counted: 0, .. } => "No number of the document's own is counted.".to_string(),
+        t => format!(
+            "Of the document's own numbers {} of {} hold ({:.1} %).",
+            t.held,
+            t.counted,
+            share(t)
+        ),
+    };
+    if all.ours.counted > 0 {
+        let (held, counted) = (all.ours.held, all.ours.counted);
+        said += &format!(" Of this project's bounds and predictions {held} of {counted} hold.");
+    }
+    said += &match study.rows().filter(|r| r.misses() && !r.argued()).count() {
+        _ if all.total().held == all.total().counted => String::new(),
         0 => " What misses is argued.".to_string(),
         n => format!(" Not argued: {n}."),
     };
-    page.hanging(
-        "",
-        ink,
-        &format!("{held} of {counted} counted rows hold ({share:.1} %), of {all} in all.{argued}"),
-    );
+    page.hanging("", ink, &said);
+    if all.blunt > 0 {
+        let n = all.blunt;
+        let what = format!("Shown and not counted: {n} whose tolerance reaches the number itself.");
+        page.hanging("", Ink::Dim, &what);
+    }
     page.blank();
-    let mut table = Table::new(["figure", "hold", "counted", "rows", ""]);
+    let ours = all.ours.counted > 0;
+    let mut heads = vec!["figure", "hold", "can fail"];
+    heads.extend(ours.then_some(["of ours", "can fail"]).into_iter().flatten());
+    heads.extend(["rows", ""]);
+    let mut table = Table::new(heads);
     for f in &study.figures {
-        let (held, counted, all) = score(f.rows.iter());
-        let cells = [f.id.clone(), held.to_string(), counted.to_string(), all.to_string()];
-        let missed = counted - held;
-        let said = if missed > 0 { format!("{missed} missed") } else { String::new() };
-        table.inked((missed > 0).then_some(Ink::Bad), cells.into_iter().chain([said]));
+        let of = score(f.rows.iter());
+        let tally = |t: Tally| [t.held.to_string(), t.counted.to_string()];
+        let mut cells = vec![f.id.clone()];
+        cells.extend(tally(of.document));
+        cells.extend(ours.then(|| tally(of.ours)).into_iter().flatten());
+        let missed = of.total().counted - of.total().held;
+        cells.push(of.all.to_string());
+        cells.push(if missed > 0 { format!("{missed} missed") } else { String::new() });
+        table.inked((missed > 0).then_some(Ink::Bad), cells);
     }
     page.table(2, &table);
     page.blank();
+}
+
+/// The page of a study under wrong policies: how many of its rows still hold under each.
+pub fn study_against(study: &Reproduced, all: &[Against], style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &format!("{}: {}", study.study, study.about));
+    page.hanging("", Ink::Dim, &study.source);
+    page.blank();
+    for (i, against) in all.iter().enumerate() {
+        let (right, wrong) = against.total();
+        let what = format!(
+            "{}: {wrong} of {} counted rows hold under it, too; {} under the figures' own policies.",
+            against.policy, right.counted, right.held
+        );
+        if i > 0 {
+            page.blank();
+        }
+        page.hanging("", Ink::Strong, &what);
+        let mut table = Table::new(["figure", "can fail", "hold", "hold under it", ""]);
+        for f in against.figures.iter().filter(|f| f.right.counted > 0) {
+            let counts = [f.right.counted, f.right.held, f.wrong].map(|n| n.to_string());
+            let told = if f.told_apart() { "" } else { "not told apart" };
+            let cells = std::iter::once(f.id.clone()).chain(counts).chain([told.to_string()]);
+            table.inked((!f.told_apart()).then_some(Ink::Bad), cells);
+        }
+        page.table(2, &table);
+    }
+    page.blank();
+    let what = "not told apart: under the wrong policy more than half of the rows hold that hold \
+                under the right ones.";
+    page.paragraph(0, Ink::Dim, what);
+    page.finish()
 }
 
 fn cells_of(study: &Reproduced) -> impl Iterator<Item = &Cell> {
@@ -323,10 +377,12 @@ fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
         let measured = r.measured.map_or("–".to_string(), |m| figure_of(m, r));
         let off = r.measured.map_or("–".to_string(), |m| signed(m - r.published, r));
         let (verdict, ink) = match r.holds {
+            Some(_) if r.blunt() => ("cannot fail", Some(Ink::Dim)),
             Some(true) => ("holds", None),
             Some(false) => ("MISSES", Some(Ink::Bad)),
             None => ("–", Some(Ink::Dim)),
         };
+        let verdict = if r.ours { format!("{verdict} (ours)") } else { verdict.to_string() };
         let tolerance = match r.holds {
             None => String::new(),
             Some(_) => format!("{:.*}", places(r), round3(r.tolerance.total())),
@@ -335,7 +391,7 @@ fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
             true => r.at.clone(),
             false => format!("{} ({})", r.at, r.unit),
         };
-        let cells = [at, number(r), measured, off, tolerance, verdict.to_string()];
+        let cells = [at, number(r), measured, off, tolerance, verdict];
         table.inked(ink, cells.into_iter().chain([String::new()]));
     }
     page.table(2, &table);

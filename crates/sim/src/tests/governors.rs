@@ -383,3 +383,32 @@ fn schedfreq_keeps_the_frequency_of_a_steady_task() {
     assert_eq!(changes(&trace, Span::from_ms(1000)), 0);
     assert!((2..=3).contains(&freqs(&trace).last().expect("a frequency").1));
 }
+
+// ---------------------------------------------------------------------- sched, Android's form
+
+fn android(up_ms: i64, down_ms: i64, workload: &str, ms: u64) -> Memory {
+    let ns = |ms: i64| Value::Int(ms * 1_000_000);
+    let set = [("up_throttle_nsec", ns(up_ms)), ("down_throttle_nsec", ns(down_ms))];
+    run("linux-6.1+governor=sched", &set, workload, ms)
+}
+
+/// The tick asks for the util and a quarter, so that no step is left out, and each takes as long as util does.
+#[test]
+fn the_tick_of_androids_governor_goes_up_by_steps() {
+    let (steps, jump) = (freqs(&android(0, 50, BUSY, 1000)), freqs(&schedfreq(0, BUSY, 1000)));
+    assert_eq!(steps.iter().map(|f| f.1).collect::<Vec<_>>(), [1, 2, 3, 4], "{steps:?}");
+    let top = |all: &[(u64, u64)]| all.last().expect("a frequency").0;
+    assert!(top(&steps) > 2 * top(&jump), "{steps:?} {jump:?}");
+}
+
+#[test]
+fn up_and_down_wait_for_times_of_their_own() {
+    let least = |all: &[(u64, u64)], up: bool| {
+        let gaps = all.windows(2).skip(1).filter(|w| (w[1].1 > w[0].1) == up);
+        gaps.map(|w| w[1].0 - w[0].0).min().expect("changes")
+    };
+    let all = freqs(&android(30, 0, BURSTS, 3000));
+    assert!(least(&all, true) >= 29, "{all:?}");
+    let all = freqs(&android(0, 120, BURSTS, 3000));
+    assert!(least(&all, false) >= 119, "{all:?}");
+}

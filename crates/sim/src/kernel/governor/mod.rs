@@ -216,6 +216,7 @@ pub const REGISTRY: &[Descriptor] = &[
     schedutil_2016::DESCRIPTOR,
     interactive::DESCRIPTOR,
     schedfreq::DESCRIPTOR,
+    schedfreq::ANDROID,
 ];
 
 /// The cpufreq governor of every domain.

@@ -1,17 +1,22 @@
-//! `schedfreq`: "scheduler-driven cpu frequency selection" (cpufreq_sched), as posted in RFC v7 of 22 February 2016.
+//! "Scheduler-driven cpu frequency selection" (cpufreq_sched) in two forms: `schedfreq`, as posted in RFC v7 of 22
+//! February 2016, and `sched`, as Android's kernels 3.18 and 4.4 have it.
 //!
 //! ```text
+//!                                       schedfreq                            sched
 //! a fair task joins or leaves a queue   the CPU asks for its util and a quarter; of an empty one nothing, but that
 //!                                       alone changes no frequency
-//! tick                                  for all of its capacity, where that quarter is no longer free
+//! tick, where that quarter is no        it asks for all of its capacity      for its util and a quarter
+//! longer free
 //! the policy                            gets what its most demanding CPU asks for, to the next OPP
-//! throttle_nsec                         after each change the next one waits for so long
+//! after a change the next one waits     throttle_nsec                        up_throttle_nsec, down_throttle_nsec
+//! where the driver changes at once      as well                              nothing waits
 //! ```
 //!
 //! Real-time tasks ask for what they have used of late, deadline tasks for their bandwidth. The waiting is that of the
-//! kthread (`kschedfreq`): it takes what is wanted when it is over. Arithmetic: [`risetime_kernel::schedfreq`]. Source:
-//! kernel/sched/cpufreq_sched.c, triggers in core.c and fair.c there. In Android's kernels the tick asks for the util and
-//! its quarter alone.
+//! kthread (`kschedfreq`), for the direction in which it is to change when it begins to wait; it takes what is wanted when that
+//! is over, so that with `sched` who has to go up may wait for 50 ms behind who wanted to go down. Arithmetic:
+//! [`risetime_kernel::schedfreq`]. Source: kernel/sched/cpufreq_sched.c, triggers in core.c and fair.c there; Android:
+//! common 4.4, the same files.
 //!
 //! `DEVIATES(schedfreq-rt)`: what real-time tasks have used is PELT's `avg_rt`; it was `rt_avg`, an average of its own.
 
@@ -19,9 +24,12 @@ use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::{Effects, Timer};
 use risetime_kernel::opp::Relation;
-use risetime_kernel::schedfreq::{SchedCapacityReqs, freq_of, of_own, tick_asks_for_all};
+use risetime_kernel::schedfreq::{
+    SchedCapacityReqs, freq_of, of_own, tick_asks_for_all, tick_asks_for_more,
+};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
-use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range};
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Default, Group, Home, Int, Neutral, Param, Range, Value};
 use risetime_trace::Why;
 
 /// Shortest time between two changes of frequency, in ns.
@@ -34,6 +42,46 @@ pub const THROTTLE_NSEC: Int = Int::new(Param {
     home: Home::Patched(Some("cpufreq/policyN/sched_freq/throttle_nsec"), Neutral::None),
 });
 
+/// Shortest time before a change to a higher frequency, in ns.
+pub const UP_THROTTLE_NSEC: Int = Int::new(Param {
+    name: "up_throttle_nsec",
+    doc: "after a change of frequency one to a higher frequency waits for so long",
+    unit: "ns",
+    range: Range::Int(0, 4_294_967_295),
+    default: Default::Derived(
+        "the first policy's transition latency, 500000 if it has none",
+        |platform, _| {
+            let latency = platform.domains.first().map_or(0, |d| d.transition_latency().0);
+            i64::try_from(if latency == 0 { 500_000 } else { latency }).ok().map(Value::Int)
+        },
+    ),
+    home: Home::Patched(Some("cpufreq/policyN/sched/up_throttle_nsec"), Neutral::None),
+});
+
+/// Shortest time before a change to a lower frequency, in ns.
+pub const DOWN_THROTTLE_NSEC: Int = Int::new(Param {
+    name: "down_throttle_nsec",
+    doc: "after a change of frequency one to a lower frequency waits for so long",
+    unit: "ns",
+    range: Range::Int(0, 4_294_967_295),
+    default: Default::Int(50_000_000),
+    home: Home::Patched(Some("cpufreq/policyN/sched/down_throttle_nsec"), Neutral::None),
+});
+
+/// The governor of Android's kernels.
+pub(super) const ANDROID: Descriptor = Descriptor {
+    name: "sched",
+    doc: "the form of schedfreq in Android's kernels 3.18 and 4.4: its tick goes up by a step, and going up and down wait for times of their own",
+    settings: Group::of(&[UP_THROTTLE_NSEC.0, DOWN_THROTTLE_NSEC.0]),
+    rate_limit: Some(UP_THROTTLE_NSEC),
+    works: Works::Fifo { name: "kschedfreq", priority: 50, where_slow: true },
+    make: |platform, domain, settings| {
+        let of = |setting| Span(settings.get(setting).unwrap_or(0).max(0) as u64);
+        let (up, down) = (of(&UP_THROTTLE_NSEC), of(&DOWN_THROTTLE_NSEC));
+        Box::new(SchedFreq { android: true, up, down, ..SchedFreq::new(&platform.domains[domain]) })
+    },
+};
+
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "schedfreq",
     doc: "the alternative over which schedutil was chosen: capacity requests of the scheduler, throttled",
@@ -41,16 +89,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     rate_limit: Some(THROTTLE_NSEC),
     works: Works::Fifo { name: "kschedfreq", priority: 50, where_slow: true },
     make: |platform, domain, settings| {
+        let throttle = Span(settings.get(&THROTTLE_NSEC).unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];
-        Box::new(SchedFreq {
-            throttle: Span(settings.get(&THROTTLE_NSEC).unwrap_or(0).max(0) as u64),
-            throttled_until: Instant(0),
-            fast_switch: domain.fast_switch,
-            requested: KHz(0),
-            asked: None,
-            told: KHz(0),
-            cpus: vec![PerCpu::default(); domain.cpus.len()],
-        })
+        Box::new(SchedFreq { up: throttle, down: throttle, ..SchedFreq::new(domain) })
     },
 };
 
@@ -61,9 +102,15 @@ struct PerCpu {
 }
 
 struct SchedFreq {
-    throttle: Span,
-    /// `gd->throttle`.
-    throttled_until: Instant,
+    /// Whether it is Android's form.
+    android: bool,
+    /// `up_throttle_nsec` and `down_throttle_nsec`; of the RFC `throttle_nsec` both.
+    up: Span,
+    down: Span,
+    /// The last change; `gd->up_throttle` and `gd->down_throttle` are that much later.
+    changed: Option<Instant>,
+    /// Time until which the kthread sleeps, whatever is wanted meanwhile.
+    sleeps_until: Option<Instant>,
     fast_switch: bool,
     /// `gd->requested_freq`.
     requested: KHz,
@@ -76,6 +123,21 @@ struct SchedFreq {
 }
 
 impl SchedFreq {
+    fn new(domain: &Domain) -> SchedFreq {
+        SchedFreq {
+            android: false,
+            up: Span(0),
+            down: Span(0),
+            changed: None,
+            sleeps_until: None,
+            fast_switch: domain.fast_switch,
+            requested: KHz(0),
+            asked: None,
+            told: KHz(0),
+            cpus: vec![PerCpu::default(); domain.cpus.len()],
+        }
+    }
+
     /// The capacity that the classes above the fair one need of `cpu`, and the fair one where it is
     /// asked (`fair`).
     fn reqs(domain: &DomainView<'_>, cpu: CpuId, fair: bool) -> SchedCapacityReqs {
@@ -121,11 +183,16 @@ impl SchedFreq {
     fn tell(&mut self, domain: &DomainView<'_>, effects: &mut Effects) -> Option<FreqRequest> {
         let request = self.asked?;
         let now = domain.now();
-        if !domain.rate_limit_passed(now >= self.throttled_until) {
-            let at = self.throttled_until;
-            effects.set_timer(Timer { at, deferrable: false });
+        let throttle = if request.freq < domain.cur() { self.down } else { self.up };
+        let until = self.sleeps_until.or(self.changed.map(|at| at + throttle));
+        let waits = !(self.android && self.fast_switch);
+        if let Some(at) = until.filter(|at| waits && !domain.rate_limit_passed(now >= *at)) {
+            if self.sleeps_until.replace(at).is_none() {
+                effects.set_timer(Timer { at, deferrable: false });
+            }
             return Some(FreqRequest { freq: self.told, why: Why::RateLimited, ..request });
         }
+        self.sleeps_until = None;
         if !self.fast_switch {
             effects.defer_work();
             return None;
@@ -136,7 +203,7 @@ impl SchedFreq {
     /// `cpufreq_sched_try_driver_target`.
     fn switch(&mut self, now: Instant) -> Option<FreqRequest> {
         let request = self.asked.take()?;
-        (self.told, self.throttled_until) = (request.freq, now + self.throttle);
+        (self.told, self.changed) = (request.freq, Some(now));
         Some(request)
     }
 }
@@ -165,7 +232,11 @@ impl Governor for SchedFreq {
             }
             Occasion::Tick if domain.runs(cpu) => {
                 let mut reqs = SchedFreq::reqs(domain, cpu, true);
-                if tick_asks_for_all(&reqs, domain.cur(), domain.freq_max()) {
+                let (cur, max) = (domain.cur(), domain.freq_max());
+                if self.android && tick_asks_for_more(&reqs, cur, max) {
+                    return self.update(domain, cpu, reqs, true, effects);
+                }
+                if !self.android && tick_asks_for_all(&reqs, cur, max) {
                     reqs.cfs = 1024;
                     return self.update(domain, cpu, reqs, true, effects);
                 }
@@ -184,6 +255,7 @@ impl Governor for SchedFreq {
         _: CpuId,
         effects: &mut Effects,
     ) -> Option<FreqRequest> {
+        self.sleeps_until = None;
         self.tell(domain, effects)
     }
 
