@@ -59,10 +59,13 @@ impl Times {
     #[inline]
     fn add(&mut self, number: u32, dt: u64) {
         if self.at.len() <= number as usize {
-            self.at.resize(number as usize + 1, 0);
+            self.at.resize((number as usize + 1).next_multiple_of(128), 0);
         }
         let at = &mut self.at[number as usize];
         if *at == 0 {
+            if self.ns.is_empty() {
+                self.ns.reserve(16);
+            }
             self.ns.push((number, 0));
             *at = self.ns.len() as u16;
         }
