@@ -57,7 +57,8 @@ pub(crate) struct Times {
     many: bool,
 }
 
-/// So many times are looked through one by one: most bursts have no more, and a table for each task does not fit into a cache.
+/// Number of times that are looked through one by one: most bursts have no more, and a table for
+/// each task does not fit into a cache.
 const FEW: usize = 8;
 
 impl Times {

@@ -150,8 +150,8 @@ pub(crate) struct Place {
     pub(crate) freq_state: State,
 }
 
-/// The debt of one burst, in ns · 2⁻³². A burst loses in few states: only those are gone through, so that the rest of the
-/// table need not be in a cache.
+/// The debt of one burst, in ns · 2⁻³². A burst loses in few states: only those are gone through,
+/// so that the rest of the table need not be in a cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Debt {
     lost: [u128; LOST],

@@ -88,8 +88,9 @@ pub(crate) fn line_column(text: &str, offset: usize) -> (u32, u32) {
     line_column_after(text, &mut (0, 1), offset)
 }
 
-/// Converts a byte offset of `text` to line and column, from 1. `seen` is where a line begins that is known, and its number;
-/// afterwards it is the line of the offset, so that one offset after another is found without counting all lines again.
+/// Converts a byte offset of `text` to line and column, from 1. `seen` is where a line begins that
+/// is known, and its number; afterwards it is the line of the offset, so that one offset after
+/// another is found without counting all lines again.
 pub(crate) fn line_column_after(text: &str, seen: &mut (usize, u32), offset: usize) -> (u32, u32) {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,5 +1,5 @@
-//! Are a crate's examples run as tests, and is rustdoc spared where there are none? Without `doctest = false` it reads the
-//! whole crate in each test run to find that out.
+//! Are a crate's examples run as tests, and is rustdoc spared where there are none? Without
+//! `doctest = false` it reads the whole crate in each test run to find that out.
 
 use crate::sources::{files, text};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Arguments that are built only where they are wanted: those of one subcommand take a twentieth of the time that those of
-//! all do.
+//! Arguments that are built only where they are wanted: those of one subcommand take a fraction of
+//! the time that those of all do.
 
 use super::Cli;
 use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Subcommand};
@@ -12,8 +12,9 @@ thread_local! {
     static WANTED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns the whole command, with arguments only of the subcommand that `first`, the first word behind the command's name,
-/// is. If that is none, with those of all: it is an option, a request for help, or wrong.
+/// Returns the whole command, with arguments only of the subcommand that `first`, the first word
+/// behind the command's name, is. If that is none, with those of all: it is an option, a request
+/// for help, or wrong.
 pub(crate) fn command_for(first: Option<&OsStr>) -> Command {
     let Some(first) = first.and_then(OsStr::to_str) else { return Cli::command() };
     WANTED.set(Some(first.to_string()));

@@ -175,7 +175,8 @@ impl Slots {
         children[0].min(children[1]).min(children[2].min(children[3]))
     }
 
-    /// Sets the key of a slot. Minima above are looked for anew only as far up as the slot's old key was one.
+    /// Sets the key of a slot. Minima above are looked for anew only as far up as the slot's old key
+    /// was one.
     fn set(&mut self, slot: usize, key: Key, generation: u32) {
         if slot >= self.generation.len() {
             self.grow(slot + 1);

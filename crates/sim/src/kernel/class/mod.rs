@@ -355,8 +355,9 @@ impl Rq<'_, '_> {
 }
 
 impl Machine {
-    /// Whether no other class has anything queued on `cpu`, a server included: none has anything to pick, or to charge before
-    /// it picks (`__pick_next_task` asks for `rq->nr_running == rq->cfs.h_nr_queued`).
+    /// Whether no other class has anything queued on `cpu`, a server included: none has anything to
+    /// pick, or to charge before it picks (`__pick_next_task` asks for `rq->nr_running ==
+    /// rq->cfs.h_nr_queued`).
     #[inline]
     fn has_fair_alone(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
