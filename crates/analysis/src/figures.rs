@@ -50,30 +50,59 @@ impl Climb {
 /// Times by a small number, in the order of first occurrence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
-    /// Position in `ns` plus 1, by number; 0: not seen.
-    at: Vec<u16>,
     ns: Vec<(u32, u64)>,
+    /// Position in `ns` plus 1, by number; 0: not seen. Empty, or all 0, while there are few.
+    at: Vec<u16>,
+    /// True if there are more than a few: they are found by `at`.
+    many: bool,
 }
+
+/// Number of times that are looked through one by one: most bursts have no more, and a table for
+/// each task does not fit into a cache.
+const FEW: usize = 8;
 
 impl Times {
     #[inline]
     fn add(&mut self, number: u32, dt: u64) {
+        if !self.many {
+            if let Some((_, ns)) = self.ns.iter_mut().find(|(known, _)| *known == number) {
+                *ns += dt;
+                return;
+            }
+            if self.ns.len() < FEW {
+                if self.ns.capacity() == 0 {
+                    self.ns.reserve(FEW);
+                }
+                self.ns.push((number, dt));
+                return;
+            }
+            self.many = true;
+            (0..self.ns.len())
+                .for_each(|place| *self.place_of(self.ns[place].0) = place as u16 + 1);
+        }
+        let known = usize::from(*self.place_of(number));
+        match known.checked_sub(1) {
+            Some(place) => self.ns[place].1 += dt,
+            None => {
+                self.ns.push((number, dt));
+                *self.place_of(number) = self.ns.len() as u16;
+            }
+        }
+    }
+
+    fn place_of(&mut self, number: u32) -> &mut u16 {
         if self.at.len() <= number as usize {
-            self.at.resize(number as usize + 1, 0);
+            self.at.resize((number as usize + 1).next_multiple_of(128), 0);
         }
-        let at = &mut self.at[number as usize];
-        if *at == 0 {
-            self.ns.push((number, 0));
-            *at = self.ns.len() as u16;
-        }
-        self.ns[usize::from(*at) - 1].1 += dt;
+        &mut self.at[number as usize]
     }
 
     /// Forgets everything, keeping its memory.
     fn clear(&mut self) {
-        for (number, _) in self.ns.drain(..) {
-            self.at[number as usize] = 0;
+        if std::mem::take(&mut self.many) {
+            self.ns.iter().for_each(|(number, _)| self.at[*number as usize] = 0);
         }
+        self.ns.clear();
     }
 
     pub(crate) fn absorb(&mut self, other: &Times) {
@@ -100,7 +129,7 @@ impl Sums {
         self.run.clear();
         self.stolen.clear();
         self.wait = 0;
-        self.longer = Debt::default();
+        self.longer.clear();
         self.moves.clear();
     }
 
@@ -245,8 +274,9 @@ impl Figures {
     pub(crate) fn restart(&mut self, t0: u64) {
         self.t0 = t0;
         (self.running, self.awake) = (0, 0);
-        (self.debt, self.later) = (Debt::default(), Debt::default());
-        self.full = FullSpeed::default();
+        self.debt.clear();
+        self.later.clear();
+        self.full.clear();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
         self.stretch = Stretch::default();
         self.sums.clear();
@@ -356,7 +386,11 @@ impl Figures {
     pub(crate) fn cut(&mut self) {
         let within = self.util.0.partition_point(|at| *at <= self.end);
         self.util.0.truncate(within);
-        self.sums.longer = self.longer();
+        self.sums.longer.clear();
+        self.sums.longer.absorb(&self.debt);
+        if self.t1.is_some() {
+            self.sums.longer.absorb(&self.later);
+        }
     }
 
     /// The curve of what [`had_util`](Self::had_util) is told.
@@ -497,6 +531,24 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_kept_in_their_order_whether_few_or_many() {
+        let mut times = Times::default();
+        for round in 0..3 {
+            for numbers in [3, FEW as u32, FEW as u32 + 1, 300] {
+                let number = |i: u32| (i * 7 + round) % numbers;
+                let (mut wanted, mut of) = (Vec::new(), BTreeSet::new());
+                (0..2 * numbers).map(number).filter(|n| of.insert(*n)).for_each(|n| {
+                    let ns = (0..2 * numbers).filter(|i| number(*i) == n).map(u64::from).sum();
+                    wanted.push((n, ns));
+                });
+                times.clear();
+                (0..2 * numbers).for_each(|i| times.add(number(i), u64::from(i)));
+                assert_eq!(times.ns, wanted, "{numbers}");
+            }
+        }
+    }
 
     #[test]
     fn of_domains_alike_only_those_it_ran_in_are_told_of() {

@@ -150,12 +150,17 @@ pub(crate) struct Place {
     pub(crate) freq_state: State,
 }
 
-/// The debt of one burst, in ns · 2⁻³².
+/// The debt of one burst, in ns · 2⁻³². A burst loses in few states: only those are gone through,
+/// so that the rest of the table need not be in a cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Debt {
     lost: [u128; LOST],
     capped: i128,
+    /// States in which something was lost, a bit each.
+    used: u32,
 }
+
+const _: () = assert!(LOST <= u32::BITS as usize);
 
 impl Debt {
     /// Adds `dt` ns at `place`, or if there is none waiting, which is lost in `waits`. `reserved`: it is a deadline task's.
@@ -202,19 +207,40 @@ impl Debt {
     }
 
     fn charge(&mut self, state: State, dt: u64, speed: u64) {
-        self.lost[state as usize] += u128::from(dt) * u128::from(speed);
+        let lost = u128::from(dt) * u128::from(speed);
+        if lost > 0 {
+            self.lost[state as usize] += lost;
+            self.used |= 1 << state as u32;
+        }
+    }
+
+    /// The numbers of the states in which something was lost.
+    fn states(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.used;
+        std::iter::from_fn(move || {
+            let state = (left != 0).then(|| left.trailing_zeros() as usize);
+            left &= left.wrapping_sub(1);
+            state
+        })
+    }
+
+    /// Forgets all of it.
+    pub(crate) fn clear(&mut self) {
+        self.states().for_each(|state| self.lost[state] = 0);
+        (self.capped, self.used) = (0, 0);
     }
 
     /// Adds all of `other`.
     pub(crate) fn absorb(&mut self, other: &Debt) {
-        self.lost.iter_mut().zip(other.lost).for_each(|(own, more)| *own += more);
+        other.states().for_each(|state| self.lost[state] += other.lost[state]);
         self.capped += other.capped;
+        self.used |= other.used;
     }
 
     /// The debt that was added to `before` to come to this.
     pub(crate) fn since(&self, before: &Debt) -> Debt {
         let mut more = *self;
-        more.lost.iter_mut().zip(before.lost).for_each(|(own, was)| *own -= was);
+        before.states().for_each(|state| more.lost[state] -= before.lost[state]);
         more.capped -= before.capped;
         more
     }
@@ -256,14 +282,21 @@ fn work_ms(fixed: f64) -> f64 {
 /// integrals: during it the task did not run at full speed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FullSpeed {
-    /// Start and so-far end of the stretch, and the debt at its start.
-    stretch: Option<(u64, u64, Debt)>,
+    /// Start and so-far end of the stretch.
+    stretch: Option<(u64, u64)>,
+    /// Debt at the start of the stretch, if there is one.
+    at_start: Debt,
 }
 
 /// Gaps up to this many ns are ignored.
 pub(crate) const GAP_NS: u64 = 100_000;
 
 impl FullSpeed {
+    /// Forgets the stretch.
+    pub(crate) fn clear(&mut self) {
+        self.stretch = None;
+    }
+
     /// The task ran at `speed` from `from` for `dt` ns; `debt` is that before. The start of
     /// the whole tick and the debt until then, once it is known.
     pub(crate) fn run(
@@ -280,11 +313,15 @@ impl FullSpeed {
         }
         let to = from + dt;
         match &mut self.stretch {
-            Some((_, until, _)) if from - *until <= GAP_NS => *until = to,
-            stretch => *stretch = Some((from, to, *debt)),
+            Some((_, until)) if from - *until <= GAP_NS => *until = to,
+            stretch => {
+                *stretch = Some((from, to));
+                self.at_start.clear();
+                self.at_start.absorb(debt);
+            }
         }
-        let (since, until, at_start) = self.stretch.as_ref()?;
-        (until - since >= tick).then_some((*since, *at_start))
+        let (since, until) = self.stretch?;
+        (until - since >= tick).then_some((since, self.at_start))
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn kernel() -> ArgValueCompleter {
 }
 
 fn names(entries: Vec<Entry>) -> Vec<CompletionCandidate> {
-    let candidate = |e: Entry| CompletionCandidate::new(e.name).help(Some(e.about.into()));
+    let candidate = |e: Entry| CompletionCandidate::new(e.name).help(Some(e.about().into()));
     entries.into_iter().map(candidate).collect()
 }
 

@@ -76,7 +76,7 @@ fn entries(entries: &[Entry]) -> Vec<(String, String)> {
         [] => e.name.to_string(),
         aliases => format!("{} ({})", e.name, aliases.join(", ")),
     };
-    entries.iter().map(|e| (name(e), e.about.clone())).collect()
+    entries.iter().map(|e| (name(e), e.about())).collect()
 }
 
 /// Thing that a name or a file stands for.

@@ -46,7 +46,8 @@ fn main() -> ExitCode {
             std::process::exit(SKIP.into());
         }));
     }
-    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+    let command = args::command_for(std::env::args_os().nth(1).as_deref());
+    let parsed = command.try_get_matches().and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches);
         Ok((cli.map_err(|e| e.format(&mut Cli::command()))?, matches))
     });

@@ -77,7 +77,7 @@ impl DlEntity {
     /// running and its budget is used up; it has to leave the queue (`dl_server_update`,
     /// `dl_server_update_idle`).
     pub fn server_update(&mut self, rev: KernelRev, now: Instant, delta: u64, idle: bool) -> bool {
-        let Some(mut defer) = self.server.filter(|d| d.active) else { return false };
+        let Some(defer) = self.server.as_mut().filter(|d| d.active) else { return false };
         if idle && !lapses_idle(rev) {
             // Linux 6.12 deadline.c:dl_server_update_idle_time
             if self.runtime >= 0 {
@@ -87,7 +87,6 @@ impl DlEntity {
                     defer.running = false;
                 }
             }
-            self.server = Some(defer);
             return false;
         }
         if delta == 0 {
@@ -95,15 +94,12 @@ impl DlEntity {
         }
         self.runtime -= delta as i64;
         defer.idle &= idle;
-        self.server = Some(defer);
         if self.throttled && self.runtime <= 0 {
             if defer.idle {
                 self.runtime = 0;
                 return false;
             }
-            if let Some(defer) = self.server.as_mut() {
-                defer.running = false;
-            }
+            defer.running = false;
             self.timer = None;
             self.replenish_new_period(now);
             if let Some(defer) = self.server.as_mut() {

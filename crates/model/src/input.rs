@@ -85,14 +85,26 @@ pub(crate) fn place(file: &str, text: &str, offset: usize) -> String {
 
 /// Converts a byte offset of `text` to line and column, from 1.
 pub(crate) fn line_column(text: &str, offset: usize) -> (u32, u32) {
+    line_column_after(text, &mut (0, 1), offset)
+}
+
+/// Converts a byte offset of `text` to line and column, from 1. `seen` is where a line begins that
+/// is known, and its number; afterwards it is the line of the offset, so that one offset after
+/// another is found without counting all lines again.
+pub(crate) fn line_column_after(text: &str, seen: &mut (usize, u32), offset: usize) -> (u32, u32) {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
     }
-    let before = &text[..at];
-    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |i| i + 1);
-    (line as u32, before[start..].chars().count() as u32 + 1)
+    if at < seen.0 {
+        *seen = (0, 1);
+    }
+    let (from, first) = *seen;
+    let before = &text[from..at];
+    let line = first + before.bytes().filter(|&b| b == b'\n').count() as u32;
+    let start = before.rfind('\n').map_or(from, |i| from + i + 1);
+    *seen = (start, line);
+    (line, text[start..at].chars().count() as u32 + 1)
 }
 
 /// `s` without control characters, which would break a message's line or colour a terminal.
@@ -164,6 +176,18 @@ mod tests {
         assert_eq!(place("f", text, 7), "f:2:4", "µ is two bytes, one column");
         assert_eq!(place("f", text, 4), "f:2:1", "inside µ: its own column");
         assert_eq!(place("f", text, 999), "f:3:1");
+    }
+
+    #[test]
+    fn places_asked_for_one_behind_the_other_or_not_are_the_same() {
+        let text = "ab\n\n\u{b5}s x\nlast line";
+        let mut seen = (0, 1);
+        for step in [1, 5, 7, 17] {
+            for offset in (0..40).map(|i| i * step % 23) {
+                let found = line_column_after(text, &mut seen, offset);
+                assert_eq!(found, line_column(text, offset), "{offset}");
+            }
+        }
     }
 
     #[test]

@@ -5,12 +5,19 @@
 pub struct Entry {
     /// Name of the entry: what `--platform`, `--policy` or the workload argument says.
     pub name: &'static str,
-    /// One line for a reader, from the file itself.
-    pub about: String,
     /// The file.
     pub text: &'static str,
+    /// True if the file is JSON, false if it is TOML.
+    is_json: bool,
     /// Other names for it.
     pub aliases: &'static [&'static str],
+}
+
+impl Entry {
+    /// Returns one line for a reader, from the file itself.
+    pub fn about(&self) -> String {
+        if self.is_json { crate::workload::about_in(self.text) } else { about_in(self.text) }
+    }
 }
 
 /// The policy that is taken when nobody names one.
@@ -138,14 +145,7 @@ pub fn workloads() -> Vec<Entry> {
         ("game", include_str!("../../../workloads/game.json")),
         ("hinted", include_str!("../../../workloads/hinted.json")),
     ];
-    ALL.iter()
-        .map(|&(name, text)| Entry {
-            name,
-            about: crate::workload::about_in(text),
-            text,
-            aliases: &[],
-        })
-        .collect()
+    ALL.iter().map(|&(name, text)| Entry { name, text, is_json: true, aliases: &[] }).collect()
 }
 
 /// The built-in studies, by name.
@@ -165,9 +165,7 @@ pub fn studies() -> Vec<Entry> {
 type Raw = (&'static str, &'static str, &'static [&'static str]);
 
 fn toml_entries(all: &[Raw]) -> Vec<Entry> {
-    all.iter()
-        .map(|&(name, text, aliases)| Entry { name, about: about_in(text), text, aliases })
-        .collect()
+    all.iter().map(|&(name, text, aliases)| Entry { name, text, is_json: false, aliases }).collect()
 }
 
 /// The line `about = "…"` of a built-in TOML file (a test holds it to the parser's answer).

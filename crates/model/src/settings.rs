@@ -23,6 +23,7 @@ use crate::{InputError, Platform, Policy};
 use risetime_kernel::units::CpuId;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 
 /// A setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,6 +143,12 @@ impl Settings {
     }
     /// The value of `setting` that the cpufreq policy whose first CPU is `policy` has of its own (`NAME.policyN`).
     pub fn own<S: Setting>(&self, setting: &S, policy: CpuId) -> Option<S::Read<'_>> {
+        // Most often no policy has any of its own, which the name that comes next tells.
+        let behind = (Bound::Excluded(setting.key()), Bound::Unbounded);
+        let (next, _) = self.0.range::<str, _>(behind).next()?;
+        if !next.starts_with(setting.key()) {
+            return None;
+        }
         self.0.get(&own_name(setting.key(), policy)).and_then(S::read)
     }
     /// The value of `setting` for a cpufreq policy: its own, else that of all.
@@ -458,7 +465,9 @@ impl Group {
     pub fn in_use(&self, set: &Settings) -> bool {
         match self.owner {
             None => true,
-            Some((key, name)) => set.by_name(key) == Some(&Value::Name(name.to_string())),
+            Some((key, name)) => {
+                matches!(set.by_name(key), Some(Value::Name(set)) if set.as_str() == name)
+            }
         }
     }
 }

@@ -129,18 +129,18 @@ impl<'d> Table<'d> {
         high: u64,
     ) -> Result<Option<u64>, InputError> {
         let Some(value) = self.get(key).map(Spanned::get_ref) else { return Ok(None) };
-        let wanted = match low == high {
+        let wanted = || match low == high {
             true => low.to_string(),
             false => format!("a whole number from {low} to {high}"),
         };
         let DeValue::Integer(n) = value else {
-            return Err(self.wrong_type(key, value, &wanted));
+            return Err(self.wrong_type(key, value, &wanted()));
         };
         match integer(n) {
             Some(n) if u64::try_from(n).is_ok_and(|n| (low..=high).contains(&n)) => {
                 Ok(Some(n as u64))
             }
-            _ => Err(self.error_of(key, format!("is {}, wanted {wanted}", written(n)))),
+            _ => Err(self.error_of(key, format!("is {}, wanted {}", written(n), wanted()))),
         }
     }
 
@@ -324,7 +324,7 @@ impl<'d> Table<'d> {
 
     fn child(&self, name: &str, at: usize, map: &'d DeTable<'d>) -> Table<'d> {
         let sep = if self.what.is_empty() { "" } else { ": " };
-        let what = format!("{}{sep}{name}", self.what);
+        let what = [self.what.as_str(), sep, name].concat();
         Table { doc: self.doc, what, at, map }
     }
 

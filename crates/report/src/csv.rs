@@ -278,9 +278,23 @@ struct Line(String);
 impl Line {
     /// Adds a field, quoted if it has to be.
     fn field<'t>(&mut self, field: impl Into<Text<'t>>) {
+        let at = self.0.len();
+        if !self.adds(field.into()) {
+            self.quote(at);
+        }
+        self.0.push(',');
+    }
+
+    /// Adds a field of our own, which needs no quotes.
+    fn own(&mut self, field: Text<'_>) {
+        self.adds(field);
+        self.0.push(',');
+    }
+
+    /// Adds a field as it is; true if it is of our own.
+    fn adds(&mut self, field: Text<'_>) -> bool {
         let Line(line) = self;
-        let at = line.len();
-        let is_ours = match field.into() {
+        match field {
             Text::Known(text) => {
                 line.push_str(text);
                 false
@@ -310,14 +324,18 @@ impl Line {
                 line.push_str(itoa::Buffer::new().format(n));
                 true
             }
-        };
+        }
+    }
+
+    /// Quotes the field from `at` on, if it has to be.
+    fn quote(&mut self, at: usize) {
+        let Line(line) = self;
         let needs = |b: u8| matches!(b, b'"' | b',' | b'\n' | b'\r');
-        if !is_ours && line.as_bytes()[at..].iter().any(|b| needs(*b)) {
+        if line.as_bytes()[at..].iter().any(|b| needs(*b)) {
             let quoted = quoted(&line[at..]);
             line.truncate(at);
             line.push_str(&quoted);
         }
-        line.push(',');
     }
 }
 
@@ -371,12 +389,12 @@ impl<'a> Rows<'a> {
         unit: &str,
     ) {
         self.line.0.truncate(self.head);
-        self.line.field(figure);
+        // The names of figures and units are our own.
+        self.line.own(figure.into());
         self.line.field(key);
         self.line.field(value);
-        self.line.field(unit);
         let Line(line) = &mut self.line;
-        line.pop();
+        line.push_str(unit);
         line.push('\n');
         if self.failed.is_ok() {
             self.failed = self.out.write_all(line.as_bytes());

@@ -7,6 +7,7 @@
 
 mod callers;
 mod circles;
+mod doctests;
 mod releases;
 mod rooms;
 mod sim;
@@ -97,6 +98,11 @@ fn files_use_each_other_in_short_circles_only() {
 #[test]
 fn files_and_functions_have_an_end() {
     assert_eq!(sizes::complaints(&root().join("crates")), [""; 0]);
+}
+
+#[test]
+fn examples_in_comments_are_run_where_there_are_any() {
+    assert_eq!(doctests::complaints(&root().join("crates")), [""; 0]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod deploy;
 mod examples;
 mod import;
+mod on_demand;
 mod report;
 pub(crate) mod rtapp;
 mod values;
@@ -12,6 +13,8 @@ use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use examples::*;
 pub(crate) use import::Import;
+use on_demand::OnDemand;
+pub(crate) use on_demand::command_for;
 pub(crate) use report::Report;
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
@@ -44,72 +47,72 @@ pub(crate) enum Command {
     Demo,
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
-    Run(Run),
+    Run(OnDemand<Run>),
     /// Show again what a run gave, from the file into which it was saved (`run --save-result`)
     #[command(
         after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime report phone.json --format csv"
     )]
-    Report(Report),
+    Report(OnDemand<Report>),
     /// Compare policies over many start states: medians, intervals, what is sure
     #[command(after_long_help = COMPARE_EXAMPLES)]
-    Compare(Compare),
+    Compare(OnDemand<Compare>),
     /// Measure over a grid: any setting, platform, kernel, HZ, or key of the workload varied
     #[command(after_long_help = SWEEP_EXAMPLES)]
-    Sweep(Sweep),
+    Sweep(OnDemand<Sweep>),
     /// Explain why a task was slow: what its burst lost, shared out among causes by simulations
     /// without them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
-    Explain(Explain),
+    Explain(OnDemand<Explain>),
     /// Find what could be changed to make it faster, at what energy: clamps, nice, slices, CPUs,
     /// tunables tried out
     #[command(after_long_help = ADVISE_EXAMPLES)]
-    Advise(Advise),
+    Advise(OnDemand<Advise>),
     /// List what there is: platforms, policies, workloads, governors, scheduling classes, …
-    List(List),
+    List(OnDemand<List>),
     /// Show a platform, policy or workload (a name or a file)
     #[command(
         after_long_help = "Examples:\n  risetime show m1\n  risetime show linux-6.8 --platform m1\n  risetime show my-app.json"
     )]
-    Show(Show),
+    Show(OnDemand<Show>),
     /// Check files: do they load, and is anything in them suspicious, such as MHz for kHz or ms for µs?
     #[command(
         after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml"
     )]
-    Check(Check),
+    Check(OnDemand<Check>),
     /// Write a workload for rt-app, so that it runs there as it does here
     #[command(
         after_long_help = "Examples:\n  risetime export phone --for rt-app-1.0 > phone.json && rt-app phone.json\n  risetime export game --for rt-app --platform pixel6 -o game.json\n      what an rt-app cannot carry is said: docs/rt-app.md"
     )]
-    Export(Export),
+    Export(OnDemand<Export>),
     /// Describe this machine as a platform file
     #[command(
         after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)"
     )]
-    Capture(Capture),
+    Capture(OnDemand<Capture>),
     /// Make a platform file of what another machine, or its device tree, says of itself
     #[command(after_long_help = IMPORT_EXAMPLES)]
-    Import(Import),
+    Import(OnDemand<Import>),
     /// Look at this machine: what decides how fast it becomes fast? Changes nothing
-    Doctor(Doctor),
+    Doctor(OnDemand<Doctor>),
     /// Hold the simulator against a real kernel: the same experiment on both, six checks
     #[command(
         after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify rampup --platform m1 --mode spread\n      are the figures over 16 start phases the same? What was booted is kept, and not booted again\n  risetime verify phone --platform pixel6 --mode step\n      asked at each decision of the kernel: does the simulator decide the same?\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image\n  risetime verify --draw 40 --seed 7\n      forty experiments that nobody chose (--list: what they are; `risetime show wide-7-3 --source`: one of them)\n  risetime verify wide-7-3 --shrink > smaller.json\n      one that fails, made smaller as long as it does"
     )]
-    Verify(Verify),
+    Verify(OnDemand<Verify>),
     /// One experiment under one kernel release after another, real and simulated: which changed what?
     #[command(after_long_help = HISTORY_EXAMPLES)]
-    History(History),
+    History(OnDemand<History>),
     /// Run a document's experiments, and print its numbers beside ours
     #[command(
         after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce ondemand-2014 --plot ondemand.svg\n      a table of cases and policies; what its document leaves open is searched once\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: a counted row misses, and the study does not argue why (`note`, `instead`); --strict: a row misses."
     )]
-    Reproduce(Reproduce),
+    Reproduce(OnDemand<Reproduce>),
     /// Real-time tasks: which CPU, policy and attributes each gets so that all meet their deadlines
     #[command(subcommand)]
-    Deploy(deploy::Deploy),
+    Deploy(OnDemand<deploy::Deploy>),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
     #[command(subcommand)]
-    Vm(Vm),
+    Vm(OnDemand<Vm>),
     /// Measure experiments that come as documents on standard input, a line each, and answer each with a line
     #[command(
         after_long_help = "Example:\n  echo '{\"risetime\": \"measure\", \"schema\": 1, \"experiment\": …, \"figures\": [\"energy\"]}' | risetime worker\n      the document of an experiment is what `risetime run … --document` prints (docs/documents.md)"

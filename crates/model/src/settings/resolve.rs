@@ -26,13 +26,13 @@ impl Catalogue {
     /// The value of each setting by itself.
     fn values(&self, platform: &Platform, policy: &Policy) -> Result<Settings, InputError> {
         let mut resolved = Settings::default();
-        let mut done = BTreeSet::new();
+        let mut done = vec![false; self.groups.len()];
         // What a group belongs to (the governor) is itself a setting: resolve until no
         // further group comes into use.
         while let Some(i) =
-            (0..self.groups.len()).find(|i| !done.contains(i) && self.groups[*i].in_use(&resolved))
+            (0..self.groups.len()).find(|i| !done[*i] && self.groups[*i].in_use(&resolved))
         {
-            done.insert(i);
+            done[i] = true;
             for param in self.groups[i].params {
                 let value = match policy.set.get(param.name) {
                     Some(v) => Some(param.checked(v, policy.place_of(param.name))?),
@@ -44,8 +44,8 @@ impl Catalogue {
             }
         }
         for key in policy.set.keys() {
-            let available = |i: &usize| self.groups[*i].params.iter().any(|p| p.name == key);
-            if !done.iter().any(available) {
+            let mut used = self.groups.iter().zip(&done).filter(|(_, done)| **done);
+            if !used.any(|(group, _)| group.params.iter().any(|p| p.name == key)) {
                 return Err(self.unavailable(key, policy, &resolved));
             }
         }

@@ -100,7 +100,7 @@ const TOP: [&str; 3] = ["global", "taskgroups", "tasks"];
 fn changed(text: &str, file: &str, change: &Change) -> Result<String, InputError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let filled = omitted::fill(text);
-    let reader = Reader { file, original: text, filled: &filled };
+    let reader = Reader::new(file, text, &filled);
     let tree = reader.tree()?;
     let root = reader.object(&tree, "the file")?;
     let path = change.key.as_str();

@@ -4,13 +4,14 @@
 //! brackets need care of their own here.
 
 use super::omitted::Filled;
-use crate::input::{line_column, lower_first, meant, one_line};
+use crate::input::{line_column_after, lower_first, meant, one_line};
 use crate::{Code, InputError};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use risetime_kernel::units::Span;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -27,9 +28,16 @@ pub(super) struct Reader<'a> {
     pub(super) original: &'a str,
     /// Text of the file, with the values that may be left out filled in.
     pub(super) filled: &'a Filled<'a>,
+    /// Beginning and number of the line that was asked for last.
+    seen: Cell<(usize, u32)>,
 }
 
 impl<'a> Reader<'a> {
+    /// A reader of `original`, which errors call `file`.
+    pub(super) fn new(file: &'a str, original: &'a str, filled: &'a Filled<'a>) -> Reader<'a> {
+        Reader { file, original, filled, seen: Cell::new((0, 1)) }
+    }
+
     /// An error at a place of the file.
     pub(super) fn error(&self, at: &impl Ranged, what: impl Into<String>) -> InputError {
         InputError::new(self.place(at), what)
@@ -43,7 +51,11 @@ impl<'a> Reader<'a> {
 
     /// The line and column of something in the file, from 1.
     pub(super) fn line_column(&self, at: &impl Ranged) -> (u32, u32) {
-        line_column(self.original, self.filled.original(at.range().start))
+        let mut seen = self.seen.get();
+        let offset = self.filled.original(at.range().start);
+        let found = line_column_after(self.original, &mut seen, offset);
+        self.seen.set(seen);
+        found
     }
 
     /// The file as a tree.

@@ -103,7 +103,7 @@ impl Workload {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         placeholder::check(text, &file)?;
         let filled = omitted::fill(text);
-        let reader = Reader { file: &file, original: text, filled: &filled };
+        let reader = Reader::new(&file, text, &filled);
         let tree = reader.tree()?;
         let mut parts = Parts::default();
         reader.root(&tree, &mut parts)?;

@@ -38,7 +38,7 @@ impl Tree {
         let file = printable(place);
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let filled = omitted::fill(text);
-        let reader = Reader { file: &file, original: text, filled: &filled };
+        let reader = Reader::new(&file, text, &filled);
         Ok(of(&reader.tree()?))
     }
 

@@ -81,7 +81,10 @@ impl Line {
 
 /// Columns that `text` takes on a terminal.
 pub(super) fn width(text: &str) -> usize {
-    text.width()
+    match text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        true => text.len(),
+        false => text.width(),
+    }
 }
 
 /// `text` in exactly `columns` columns: filled up on the right (or left), or cut.

@@ -110,8 +110,10 @@ impl Rq<'_, '_> {
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
         // Awake, it takes the interrupts for its wake list when they come, before it looks for what to do.
-        let heard: Vec<Instant> = c.wake_list.iter().map(|wakee| wakee.heard.max(now)).collect();
-        heard.into_iter().for_each(|at| self.push(at, Ev::TtwuPending { cpu }));
+        for i in 0..c.wake_list.len() {
+            let at = self.c().wake_list[i].heard.max(now);
+            self.push(at, Ev::TtwuPending { cpu });
+        }
         self.run_deferred_timer();
         self.governor_attends(Occasion::IdleEnd);
         let Some(state) = idle.state else { return };

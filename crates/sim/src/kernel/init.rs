@@ -48,6 +48,7 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Uti
 use risetime_model::platform::{self, Domain};
 use risetime_model::settings::Settings;
 use risetime_model::{Experiment, Platform};
+use std::cell::Cell;
 use std::sync::Arc;
 /// `sched_init`: the machine without tasks, and without what mechanisms keep of it and of its CPUs.
 pub(crate) fn machine(
@@ -163,6 +164,7 @@ fn cpu(
             ..CfsRqAvg::default()
         },
         needs_gen: 1,
+        kept: Cell::default(),
         h_nr: None,
         util_est: Util(0),
         background_util: Util(0),

@@ -209,27 +209,19 @@ impl<'a> Kernel<'a> {
     #[inline(always)]
     pub(crate) fn emit(&mut self, event: Event) {
         self.events += 1;
-        let heats = self.m.slots.thermal.as_deref_mut();
+        if let Some(thermal) = self.m.slots.thermal.as_deref_mut() {
+            heats(thermal, self.m.now, &event);
+        }
         // Known where this is inlined: the kind of event is.
-        let heard = self.listens.to(&event);
-        if heard || heats.is_some() {
-            send(self.m.now, &event, heats, heard.then_some(&mut *self.sink));
+        if self.listens.to(&event) {
+            self.sink.event(self.m.now, &event);
         }
     }
 }
 
-/// The rest of [`Kernel::emit`], which most often there is not.
+/// Tells the heat account of an event: where there is one, which most often there is not.
+#[cold]
 #[inline(never)]
-fn send(
-    now: Instant,
-    event: &Event,
-    heats: Option<&mut Thermal>,
-    sink: Option<&mut dyn TraceSink>,
-) {
-    if let Some(thermal) = heats {
-        thermal.heaters.hears(now, event);
-    }
-    if let Some(sink) = sink {
-        sink.event(now, event);
-    }
+fn heats(thermal: &mut Thermal, now: Instant, event: &Event) {
+    thermal.heaters.hears(now, event);
 }

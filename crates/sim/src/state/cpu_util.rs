@@ -53,7 +53,14 @@ impl Machine {
     /// `cpu_util_cfs`.
     #[inline]
     pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
-        cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
+        let c = self.cpu(cpu);
+        let asked = || cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), c.capacity);
+        if !self.is_plain() {
+            return asked();
+        }
+        let util = c.plain_util_cfs();
+        debug_assert_eq!(util, asked());
+        util
     }
     /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
     #[inline]
@@ -151,6 +158,9 @@ impl Machine {
     /// Whether that util, the CPU's own, is too much for it.
     #[inline]
     pub(crate) fn overutilized_by(&self, c: &Cpu, util: Util) -> bool {
+        if self.is_plain() {
+            return c.plain_fits(util) == Fit::DoesNotFit;
+        }
         let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
         c.util_fits(util, clamps.min, clamps.max) == Fit::DoesNotFit
     }
@@ -167,9 +177,12 @@ impl Machine {
     /// `util_fits_cpu` of a task.
     #[inline]
     pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
-        let clamps = self.task(task).clamps();
-        let own = self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max);
-        self.hook(own, |h, own| h.task_fits(self, task, cpu, own))
+        let (c, clamps, util) = (self.cpu(cpu), self.task(task).clamps(), self.task_util_est(task));
+        let own = || c.util_fits(util, clamps.min, clamps.max);
+        if self.is_plain() && clamps == Uclamp::default() {
+            return c.plain_fits(util);
+        }
+        self.hook(own(), |h, own| h.task_fits(self, task, cpu, own))
     }
 
     /// The fair class's signals of a CPU, by the tracker in force.

@@ -24,6 +24,7 @@ use crate::state::group::Groups;
 use crate::state::hooks::{Busy, Hooks};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
+use crate::state::needs::Kept;
 pub(crate) use crate::state::start::{NohzKick, Start};
 use crate::state::tally::Tally;
 use crate::state::ticks::Ticks;
@@ -51,6 +52,7 @@ use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::{KernelRev, features};
 use risetime_model::Platform;
 use risetime_trace::{Event, Name, PressureClass};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
@@ -183,6 +185,8 @@ pub(crate) struct Cpu {
     pub(crate) cfs_avg: CfsRqAvg,
     /// Counts changes of what it makes schedutil ask for ([`Cpu::needs_changed`]).
     pub(crate) needs_gen: u32,
+    /// Needs by the short way, of one of these generations.
+    pub(crate) kept: Cell<Kept>,
     pub(crate) idle: Option<Idle>,
     /// `rq->idle_stamp`: when it last had nothing to run, in its clock. Interrupts since then do not count.
     pub(crate) idle_stamp: Instant,

@@ -13,6 +13,7 @@ pub mod hooks;
 pub(crate) mod idle_governor;
 pub(crate) mod idle_time;
 pub(crate) mod machine;
+pub(crate) mod needs;
 pub(crate) mod plain;
 pub(crate) mod short_ways;
 pub(crate) mod start;

@@ -13,18 +13,11 @@
 //! of a phone; debug builds compare each answer with the long way's.
 
 use crate::state::machine::{Cpu, Machine};
+use crate::state::needs::{Kept, Needs};
 use risetime_kernel::features;
+use risetime_kernel::fits::{Fit, fits_capacity};
 use risetime_kernel::schedutil::{map_util_perf, sugov_effective_cpu_perf};
 use risetime_kernel::units::Util;
-
-/// Util that a CPU makes schedutil ask for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
-    /// Util with headroom, before the limits.
-    pub(crate) wanted: Util,
-    pub(crate) perf: Util,
-    pub(crate) min: Util,
-}
 
 /// Whether the short way is open, but for mechanisms that bend it (`Mechanism::bends`): no clamps, and a kernel in which all
 /// has the form of 6.12, as what is boosted got it last.
@@ -42,6 +35,39 @@ impl Machine {
 }
 
 impl Cpu {
+    /// `cpu_util_cfs`.
+    #[inline]
+    pub(crate) fn plain_util_cfs(&self) -> Util {
+        let cfs = self.plain_cfs();
+        cfs.util_avg.max(cfs.util_est).min(Util(self.capacity.0))
+    }
+
+    /// `util_fits_cpu` without clamps.
+    #[inline]
+    pub(crate) fn plain_fits(&self, util: Util) -> Fit {
+        let fits = match fits_capacity(util, self.cpu_capacity) {
+            true => Fit::Fits,
+            false => Fit::DoesNotFit,
+        };
+        debug_assert_eq!(fits, self.util_fits(util, Util(0), Util(1024)));
+        fits
+    }
+
+    /// Returns what the CPU needs as it is.
+    #[inline]
+    pub(crate) fn plain_kept(&self) -> Kept {
+        let mut kept = self.kept.get();
+        if kept.generation != self.needs_gen {
+            let (cfs, capacity) = (self.plain_cfs(), Util(self.capacity.0));
+            let util = cfs.util_avg.max(cfs.util_est).min(capacity);
+            let boosted = util.max(cfs.runnable_avg.min(capacity));
+            let (needs, busy) = (self.plain_needs(boosted, capacity), self.plain_util(util));
+            kept = Kept { generation: self.needs_gen, needs, busy };
+            self.kept.set(kept);
+        }
+        kept
+    }
+
     /// `cfs`, which is at most the capacity, with what the other classes use: the same.
     #[inline]
     pub(crate) fn plain_util(&self, cfs: Util) -> Util {

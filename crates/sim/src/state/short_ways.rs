@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Plain     a CPU's needs without what most runs have not, kept until they change; clamps that nobody counts [state/plain.rs]
+//!           a pick asks the fair class alone where that has all tasks         [kernel/class/mod.rs]
 //! Glance    no group statistics where EAS places tasks that all fit               [kernel/balance/pull.rs]
 //! Tally     sums of groups kept between looks                                             [state/tally.rs]
 //! EmCost    what a unit of util costs, by util                        [mech/perf_domain/state.rs, PerfDomain::cost]

@@ -175,6 +175,8 @@ impl Slots {
         children[0].min(children[1]).min(children[2].min(children[3]))
     }
 
+    /// Sets the key of a slot. Minima above are looked for anew only as far up as the slot's old key
+    /// was one.
     fn set(&mut self, slot: usize, key: Key, generation: u32) {
         if slot >= self.generation.len() {
             self.grow(slot + 1);
@@ -184,14 +186,18 @@ impl Slots {
         }
         self.generation[slot] = generation;
         let mut at = self.inner() + slot;
-        self.tree[at] = key;
+        let old = std::mem::replace(&mut self.tree[at], key);
         while at > 0 {
             at = (at - 1) / 4;
-            let least = self.least_below(at);
-            if self.tree[at] == least {
-                break;
-            }
-            self.tree[at] = least;
+            let least = self.tree[at];
+            let new = if key <= least {
+                key
+            } else if old == least {
+                self.least_below(at)
+            } else {
+                return;
+            };
+            self.tree[at] = new;
         }
     }
 

@@ -88,6 +88,7 @@ impl Machine {
     }
 
     /// The work per ns on `cpu`, see [`SPEED_SHIFT`].
+    #[inline]
     pub(crate) fn speed_of(&self, cpu: CpuId) -> u64 {
         let d = self.domain_of(cpu);
         let speed = match d.kind_speed.is_empty() {

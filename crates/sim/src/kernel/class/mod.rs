@@ -142,6 +142,9 @@ impl Rq<'_, '_> {
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
         self.account_between();
+        if self.m().is_plain() && self.m().has_fair_alone(self.cpu) {
+            return self.pick_task_fair();
+        }
         let classes = if self.m().rules.rt_first { &RT_FIRST } else { &CLASSES };
         let next = classes.iter().find_map(|class| class.pick(self));
         if self.m().classes.between {
@@ -352,6 +355,17 @@ impl Rq<'_, '_> {
 }
 
 impl Machine {
+    /// Whether no other class has anything queued on `cpu`, a server included: none has anything to
+    /// pick, or to charge before it picks (`__pick_next_task` asks for `rq->nr_running ==
+    /// rq->cfs.h_nr_queued`).
+    #[inline]
+    fn has_fair_alone(&self, cpu: CpuId) -> bool {
+        let c = self.cpu(cpu);
+        let between = self.classes.between || self.slots.muqss.is_some();
+        let stops = c.stopper.as_ref().is_some_and(|s| s.queued());
+        c.dl.first().is_none() && c.rt.is_empty() && !between && !stops
+    }
+
     /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
     /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
     /// ever does, nobody's do (`sched_uclamp_used`).

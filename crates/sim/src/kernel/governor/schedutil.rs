@@ -25,7 +25,7 @@
 use super::{Descriptor, FreqRequest, Governor, Resumed, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
-use crate::state::plain::Needs;
+use crate::state::needs::Needs;
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
 use risetime_kernel::headroom::Decided;
@@ -184,9 +184,6 @@ struct PerCpu {
     /// Util that the last decision guaranteed the CPU: deadline bandwidth, or its lower clamp
     /// (`bw_min`).
     bw_min: Util,
-    /// Needs of the CPU by the short way, and the generation that they are of; 0: not known.
-    needs: Needs,
-    needs_gen: u32,
 }
 
 /// Need of the domain as a whole, and the CPU that has it.
@@ -327,19 +324,15 @@ impl Schedutil {
         short_ways::take(ShortWay::Plain);
         let (mut most, mut most_of) = (Needs::default(), domain.cpus()[0]);
         for &cpu in domain.cpus() {
-            let (place, generation) = domain.needs_gen(cpu);
-            let own = &mut self.cpus[place];
-            if own.needs_gen != generation {
-                (own.needs_gen, own.needs) = (generation, domain.plain_needs(cpu));
-            }
-            debug_assert_eq!(plain_need_of(domain, cpu, own.needs).of_note(most.perf), {
+            let needs = domain.plain_needs(cpu);
+            debug_assert_eq!(plain_need_of(domain, cpu, needs).of_note(most.perf), {
                 Schedutil::need_of(domain, cpu, Util(0), None, most.perf).of_note(most.perf)
             });
             if consume {
-                own.bw_min = own.needs.min;
+                self.cpus[domain.place_in_policy(cpu)].bw_min = needs.min;
             }
-            if own.needs.perf > most.perf {
-                (most, most_of) = (own.needs, cpu);
+            if needs.perf > most.perf {
+                (most, most_of) = (needs, cpu);
             }
         }
         plain_need_of(domain, most_of, most)

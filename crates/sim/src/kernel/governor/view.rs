@@ -4,7 +4,7 @@ use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{FreqDomain, Machine};
-use crate::state::plain::Needs;
+use crate::state::needs::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{EffectiveUtil, effective_cpu_util};
 use risetime_kernel::headroom::Decided;
@@ -141,19 +141,10 @@ impl DomainView<'_> {
     pub(crate) fn keeps_opp(&self) -> bool {
         self.is_plain() && self.freq_invariant() && self.machine.keeps_opp
     }
-    /// The place of `cpu` in the policy, and the generation of its needs.
-    #[inline]
-    pub(crate) fn needs_gen(&self, cpu: CpuId) -> (usize, u32) {
-        let c = self.machine.cpu(cpu);
-        (c.in_domain, c.needs_gen)
-    }
     /// The needs of `cpu` by the short way.
     #[inline]
     pub(crate) fn plain_needs(&self, cpu: CpuId) -> Needs {
-        let c = self.machine.cpu(cpu);
-        let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
-        let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
-        c.plain_needs(boosted, capacity)
+        self.machine.cpu(cpu).plain_kept().needs
     }
     /// `util` of `cpu` with what the governor adds to it before the clamps; `effects`: it is not
     /// only looked at.

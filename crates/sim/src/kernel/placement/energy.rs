@@ -172,16 +172,20 @@ impl EnergyEnv<'_> {
             let (c, own) = (m.cpu(cpu), cpu == self.prev);
             let cfs = c.plain_cfs();
             // The task nowhere: its own CPU without it.
-            let (left, left_runnable) = match own {
-                true => (
-                    cfs.util_avg.saturating_sub(p.util_avg),
-                    cfs.runnable_avg.saturating_sub(p.runnable_avg),
-                ),
-                false => (cfs.util_avg, cfs.runnable_avg),
+            let (busy, perf) = match own {
+                true => {
+                    let left = cfs.util_avg.saturating_sub(p.util_avg);
+                    let runnable = cfs.runnable_avg.saturating_sub(p.runnable_avg).min(capacity);
+                    let plain = left.max(cfs.util_est).min(capacity);
+                    (c.plain_util(plain), c.plain_needs(plain.max(runnable), capacity).perf)
+                }
+                false => {
+                    let kept = c.plain_kept();
+                    (kept.busy, kept.needs.perf)
+                }
             };
-            let plain = left.max(cfs.util_est).min(capacity);
-            w.busy += c.plain_util(plain);
-            w.count(cpu, c.plain_needs(plain.max(left_runnable.min(capacity)), capacity).perf);
+            w.busy += busy;
+            w.count(cpu, perf);
             // The task there.
             if !(span.contains(cpu) && self.task.allowed.contains(cpu)) {
                 continue;

@@ -6,6 +6,7 @@ use crate::state::short_ways::{self, ShortWay};
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_cpu_energy};
 use risetime_kernel::units::{Capacity, KHz, Util};
 use risetime_kernel::{KernelRev, features};
+use std::cell::Cell;
 
 /// The mechanism.
 pub(crate) struct Own;
@@ -26,13 +27,16 @@ pub(crate) struct Switches {
     pub(crate) off_in_boost: bool,
 }
 
+/// Cost that has not been looked up yet.
+const UNKNOWN: u64 = u64::MAX;
+
 /// Power model that the scheduler has of a domain; no states where it has none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PerfDomain {
     pub(crate) states: Vec<EmPerfState>,
     /// Cost of the state that serves each util, from 6.9 (`em_pd_get_efficient_state`), up to the
-    /// capacity of its CPUs.
-    pub(crate) cost: Vec<u64>,
+    /// capacity of its CPUs; [`UNKNOWN`] before it was asked for.
+    pub(crate) cost: Vec<Cell<u64>>,
     /// Some of its states are inefficient, and cpufreq skips them.
     pub(crate) skips: bool,
     /// True if costs are no powers (`EM_PERF_DOMAIN_ARTIFICIAL`).
@@ -62,10 +66,15 @@ impl PerfDomain {
     /// capacity.
     #[inline]
     pub(crate) fn energy(&self, rev: KernelRev, max: Util, sum: Util, actual: Capacity) -> u64 {
-        let Some(cost) = self.cost.get(max.0.min(actual.0) as usize) else {
+        let Some(known) = self.cost.get(max.0.min(actual.0) as usize) else {
             return self.energy_by_states(rev, max, sum, actual);
         };
         short_ways::take(ShortWay::EmCost);
+        let mut cost = known.get();
+        if cost == UNKNOWN {
+            cost = self.energy_by_states(rev, max.min(Util(actual.0)), Util(1), self.capacity);
+            known.set(cost);
+        }
         let energy = cost.wrapping_mul(sum.0);
         debug_assert_eq!(energy, self.energy_by_states(rev, max, sum, actual));
         energy
@@ -76,13 +85,11 @@ impl PerfDomain {
         em_cpu_energy(rev, &self.em_perf_domain(), max, sum, actual, self.capacity)
     }
 
-    /// Returns the domain with the cost of each util written down.
+    /// Returns the domain with room for the cost of each util.
     pub(crate) fn tabulated(mut self, rev: KernelRev) -> PerfDomain {
         self.cost.clear();
         if rev.has(features::EM_PERFORMANCE) && !self.states.is_empty() {
-            let capacity = self.capacity;
-            let cost = |max| self.energy_by_states(rev, Util(max), Util(1), capacity);
-            self.cost = (0..=capacity.0).map(cost).collect();
+            self.cost = vec![Cell::new(UNKNOWN); self.capacity.0 as usize + 1];
         }
         self
     }
