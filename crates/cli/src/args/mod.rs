@@ -548,6 +548,10 @@ pub(crate) enum Format {
     Json,
     /// One figure a line
     Csv,
+    /// The page of `text` as Markdown
+    Markdown,
+    /// The page of `text` as HTML, complete in itself
+    Html,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -560,6 +564,10 @@ pub(crate) enum CompareFormat {
     Csv,
     /// Tables of at most 72 columns in ASCII, with the command that repeats them: for a mailing list
     Mail,
+    /// The page of `text` as Markdown
+    Markdown,
+    /// The page of `text` as HTML, complete in itself
+    Html,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -568,6 +576,10 @@ pub(crate) enum TextOrJson {
     Text,
     /// JSON for a program
     Json,
+    /// The text as Markdown
+    Markdown,
+    /// The text as a page of HTML, complete in itself
+    Html,
 }
 
 #[derive(Args, Debug)]

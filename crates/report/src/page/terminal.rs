@@ -1,7 +1,6 @@
-//! A page of terminal text: every line that a report makes goes through here.
+//! Blocks as text for a terminal: every line that a report makes goes through here.
 //!
-//! A line is a list of pieces, each text in an [`Ink`]. The page makes them safe and fitting
-//! in one place:
+//! A line is a list of pieces, each text in an [`Ink`]. They are made safe and fitting in one place:
 //!
 //! ```text
 //! control characters (a task may be called anything)  ->  "?"
@@ -10,232 +9,97 @@
 //! colour wanted                                       ->  anstyle codes around each piece
 //! ```
 //!
-//! Left out: bidirectional text, and any layout above the line (see `plot` and `Table`).
+//! Left out: bidirectional text.
 
-use super::Style;
+use super::beside::{Beside, Cell};
+use super::block::{Block, Doc, Page};
+use super::line::{Ink, Line, Table, ascii, cut, name_lines, pad, printable, width, wrap};
+use super::shares::Shares;
+use crate::text::Style;
 use anstyle::AnsiColor;
-use risetime_analysis::RunResult;
-use risetime_analysis::caution::{Caution, Figure};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Role of a piece of text, which decides its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
-    /// Ordinary.
-    Plain,
-    /// The number that matters.
-    Strong,
-    /// Titles and rules.
-    Title,
-    /// Axes, units, asides.
-    Dim,
-    /// The measured curve, and bars.
-    Curve,
-    /// Curve that another one is compared with.
-    Good,
-    /// The ink of what was lost.
-    Bad,
-    /// Worth attention.
-    Warn,
-}
-
-impl Ink {
-    fn style(self) -> anstyle::Style {
-        let plain = anstyle::Style::new();
-        let colour = |c: AnsiColor| plain.fg_color(Some(c.into()));
-        match self {
-            Ink::Plain => plain,
-            Ink::Strong => plain.bold(),
-            Ink::Title => plain.bold(),
-            Ink::Dim => colour(AnsiColor::BrightBlack),
-            Ink::Curve => colour(AnsiColor::Cyan),
-            Ink::Good => colour(AnsiColor::Green),
-            Ink::Bad => colour(AnsiColor::Red),
-            Ink::Warn => colour(AnsiColor::Yellow),
-        }
+impl Page<'_> {
+    /// The finished report.
+    pub(crate) fn finish(self) -> Doc {
+        let text = render(&self.blocks, self.style);
+        Doc { blocks: self.blocks, text }
     }
 }
 
-/// One line under construction.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Line(Vec<(Ink, String)>);
-
-impl Line {
-    pub(super) fn new() -> Line {
-        Line::default()
-    }
-    /// The line with `text` in `ink` after it.
-    pub(super) fn ink(mut self, ink: Ink, text: impl Into<String>) -> Line {
-        self.0.push((ink, text.into()));
-        self
-    }
-    /// The line with ordinary `text` after it.
-    pub(super) fn plain(self, text: impl Into<String>) -> Line {
-        self.ink(Ink::Plain, text)
-    }
-    /// Columns it takes.
-    pub(super) fn width(&self) -> usize {
-        self.0.iter().map(|(_, t)| width(t)).sum()
+impl Doc {
+    /// The report as text in this style. What was chosen by the width of the terminal that it was made for stays chosen.
+    pub fn text(&self, style: &Style) -> String {
+        render(&self.blocks, style)
     }
 }
 
-/// Columns that `text` takes on a terminal.
-pub(super) fn width(text: &str) -> usize {
-    text.width()
+fn render(blocks: &[Block], style: &Style) -> String {
+    let mut terminal = Terminal { style, out: String::new() };
+    blocks.iter().for_each(|block| terminal.block(block));
+    terminal.out
 }
 
-/// `text` in exactly `columns` columns: filled up on the right (or left), or cut.
-pub(super) fn pad(text: &str, columns: usize, right: bool) -> String {
-    let text = cut(text, columns);
-    let fill = " ".repeat(columns - width(&text));
-    if right { fill + &text } else { text + &fill }
-}
-
-/// `text` in at most `columns` columns; the last is "…" if something was cut.
-pub(super) fn cut(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
-        return text.to_string();
+/// The look of a piece in this ink.
+fn look(ink: Ink) -> anstyle::Style {
+    let plain = anstyle::Style::new();
+    let colour = |c: AnsiColor| plain.fg_color(Some(c.into()));
+    match ink {
+        Ink::Plain => plain,
+        Ink::Strong | Ink::Title => plain.bold(),
+        Ink::Dim => colour(AnsiColor::BrightBlack),
+        Ink::Curve => colour(AnsiColor::Cyan),
+        Ink::Good => colour(AnsiColor::Green),
+        Ink::Bad => colour(AnsiColor::Red),
+        Ink::Warn => colour(AnsiColor::Yellow),
     }
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let w = c.width().unwrap_or(0);
-        if used + w + 1 > columns {
-            break;
-        }
-        out.push(c);
-        used += w;
-    }
-    if columns > 0 {
-        out.push('…');
-    }
-    out
-}
-
-/// `text` broken at spaces into lines of at most `columns`; longer words are broken too.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(4);
-    let mut lines = vec![String::new()];
-    for word in text.split([' ', '\n', '\t']).filter(|w| !w.is_empty()) {
-        let mut word = word.to_string();
-        loop {
-            let line = lines.last_mut().expect("starts with one line");
-            let gap = usize::from(!line.is_empty());
-            if width(line) + gap + width(&word) <= columns {
-                line.push_str(&" ".repeat(gap));
-                line.push_str(&word);
-                break;
-            }
-            if !line.is_empty() {
-                lines.push(String::new());
-                continue;
-            }
-            let at = word
-                .char_indices()
-                .scan(0, |w, (i, c)| {
-                    *w += c.width().unwrap_or(0);
-                    Some((i, *w))
-                })
-                .find(|&(i, w)| i > 0 && w > columns)
-                .map_or(word.len(), |(i, _)| i);
-            line.push_str(&word[..at]);
-            word.drain(..at);
-            if word.is_empty() {
-                break;
-            }
-            lines.push(String::new());
-        }
-    }
-    lines
-}
-
-/// A name in lines of `columns`: those after the first are set in. Two names that differ are never shown alike, as they
-/// would be if they were cut.
-pub(super) fn name_lines(name: &str, columns: usize) -> Vec<String> {
-    if width(name) <= columns {
-        return vec![name.to_string()];
-    }
-    let mut lines = wrap(name, columns.saturating_sub(SET_IN.len()));
-    lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, SET_IN));
-    lines
-}
-
-/// Indent of the further lines of a name.
-const SET_IN: &str = "  ";
-
-/// A character that cannot steer the terminal; a space that held words together is a space.
-fn printable(c: char) -> char {
-    match c {
-        '\u{a0}' => ' ',
-        // Marks that turn the direction of writing could disguise a name.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '?',
-        c if c.is_control() => '?',
-        c => c,
-    }
-}
-
-/// The nearest ASCII of what reports print.
-pub(super) fn ascii(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        out.push_str(match c {
-            ' '..='~' => {
-                out.push(c);
-                continue;
-            }
-            '█' | '▇' | '▛' | '▜' | '▙' | '▟' => "#",
-            '▘' | '▝' => "'",
-            '▀' => "\"",
-            '▖' | '▗' => ".",
-            '▄' => "_",
-            '▌' | '▐' | '│' | '┊' => "|",
-            '▞' => "/",
-            '▚' => "\\",
-            '░' => ":",
-            '▒' => "+",
-            '▓' => "%",
-            '─' | '–' | '—' | '━' | '╌' => "-",
-            '┌' | '┐' | '└' | '┘' | '┤' | '┬' | '┼' | '├' => "+",
-            '≥' => ">=",
-            '→' => "->",
-            '·' | '•' => "-",
-            '×' => "x",
-            'µ' => "u",
-            'Δ' => "d",
-            '±' => "+-",
-            '°' => "o",
-            '✓' => "ok",
-            '…' => "~",
-            '▲' => "^",
-            _ => "?",
-        });
-    }
-    out
 }
 
 /// The text so far, and how it is to look.
-pub(super) struct Page<'a> {
-    pub(super) style: &'a Style,
+struct Terminal<'a> {
+    style: &'a Style,
     out: String,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn new(style: &'a Style) -> Page<'a> {
-        Page { style, out: String::new() }
-    }
-
-    /// The finished text; ends in a newline unless it is empty.
-    pub(super) fn finish(self) -> String {
-        self.out
+impl Terminal<'_> {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Blank => self.blank(),
+            Block::Title { name, rest } if rest.is_empty() => self.hanging("", Ink::Title, name),
+            Block::Title { name, rest } => self.title(name, rest),
+            Block::Heading { title, aside } => {
+                let line = Line::new().ink(Ink::Title, title);
+                self.line(if aside.is_empty() { line } else { line.ink(Ink::Dim, aside) });
+            }
+            Block::Rule(title) => self.rule(title),
+            Block::Line(line) => self.line(line.clone()),
+            Block::Listing(lines) => lines.iter().for_each(|l| self.line(Line::new().plain(l))),
+            Block::Text { head, ink, text } => self.hanging(head, *ink, text),
+            Block::Note(text) => self.hanging("note: ", Ink::Dim, text),
+            Block::Caution(text) => self.hanging("caution: ", Ink::Warn, text),
+            Block::Command { head, ink, words } => self.command(head, *ink, words),
+            Block::Bars { indent, ink, rows } => self.bars(*indent, *ink, rows),
+            Block::Table { indent, table } => self.table(*indent, table),
+            Block::Beside(beside) => self.beside(beside),
+            Block::Shares(shares) => self.shares(shares),
+            Block::Plot(plot) => plot.lines(self.width()).into_iter().for_each(|l| self.line(l)),
+        }
     }
 
     /// Columns to use: the terminal's, within what can be laid out.
-    pub(super) fn width(&self) -> usize {
+    fn width(&self) -> usize {
         self.style.columns()
     }
 
+    fn title(&mut self, name: &str, rest: &str) {
+        if name.chars().count() + rest.chars().count() <= self.width() {
+            self.line(Line::new().ink(Ink::Title, name).ink(Ink::Dim, rest));
+        } else {
+            self.hanging("", Ink::Title, &format!("{name}{rest}"));
+        }
+    }
+
     /// Adds a line, made safe and fitting; spaces at its end are dropped.
-    pub(super) fn line(&mut self, line: Line) {
+    fn line(&mut self, line: Line) {
         let pieces = self.safe(line);
         let mut room = self.width();
         let mut kept: Vec<(Ink, String)> = Vec::new();
@@ -274,7 +138,7 @@ impl<'a> Page<'a> {
             kept.pop();
         }
         for (ink, text) in kept {
-            let style = ink.style();
+            let style = look(ink);
             if self.style.color && ink != Ink::Plain && !text.trim().is_empty() {
                 self.out.push_str(&format!("{style}{text}{style:#}"));
             } else {
@@ -285,22 +149,14 @@ impl<'a> Page<'a> {
     }
 
     /// An empty line, but never two and never the first.
-    pub(super) fn blank(&mut self) {
+    fn blank(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }
 
-    /// Writes text broken at spaces, `indent` columns from the left.
-    pub(super) fn paragraph(&mut self, indent: usize, ink: Ink, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        self.hanging(&" ".repeat(indent), ink, text);
-    }
-
     /// Writes text broken at spaces behind `head`, which stands in the first line only.
-    pub(super) fn hanging(&mut self, head: &str, ink: Ink, text: &str) {
+    fn hanging(&mut self, head: &str, ink: Ink, text: &str) {
         let indent = width(head);
         for (i, part) in wrap(text, self.width().saturating_sub(indent)).into_iter().enumerate() {
             let head = if i == 0 { head.to_string() } else { " ".repeat(indent) };
@@ -309,19 +165,14 @@ impl<'a> Page<'a> {
     }
 
     /// A command on as many lines as it needs, which a shell takes as one; `words` are not parted, and none is cut: it is to be pasted.
-    pub(super) fn command(
-        &mut self,
-        head: &str,
-        ink: Ink,
-        words: impl IntoIterator<Item = String>,
-    ) {
+    fn command(&mut self, head: &str, ink: Ink, words: &[String]) {
         let room = self.width().saturating_sub(width(head) + " \\".len());
         let mut lines = vec![String::new()];
         for word in words {
             let line = lines.last_mut().expect("starts with one line");
             match line.trim().is_empty() {
-                true => line.push_str(&word),
-                false if width(line) + 1 + width(&word) > room => lines.push(format!("  {word}")),
+                true => line.push_str(word),
+                false if width(line) + 1 + width(word) > room => lines.push(format!("  {word}")),
                 false => *line = format!("{line} {word}"),
             }
         }
@@ -334,22 +185,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The weakest of the figures above, in two lines at most; JSON has all of them.
-    pub(super) fn cautions(&mut self, cautions: &[Caution]) {
-        if let Some(Caution { figure, typical, why, .. }) = cautions.first() {
-            self.hanging("caution: ", Ink::Warn, &format!("{figure}: {typical}; {why}"));
-        }
-    }
-
-    /// Writes the cautions about speed, on a page of runs that shows neither percentiles nor jobs.
-    pub(super) fn cautions_of_speed(&mut self, first: Option<&RunResult>) {
-        let all = first.map_or(&[][..], |run| &run.cautions);
-        let speed: Vec<_> = all.iter().filter(|c| c.of.contains(&Figure::Speed)).copied().collect();
-        self.cautions(&speed);
-    }
-
     /// `──── title ────` over the whole width, as the series heads its bars.
-    pub(super) fn rule(&mut self, title: &str) {
+    fn rule(&mut self, title: &str) {
         self.blank();
         let all = self.width();
         let title = cut(title, all.saturating_sub(4));
@@ -364,7 +201,7 @@ impl<'a> Page<'a> {
     }
 
     /// Bars with their values, all on one scale. `indent` columns stay free.
-    pub(super) fn bars(&mut self, indent: usize, ink: Ink, rows: &[(String, f64, String)]) {
+    fn bars(&mut self, indent: usize, ink: Ink, rows: &[(String, f64, String)]) {
         let label = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0).min(self.width() / 2);
         let value = rows.iter().map(|r| width(&r.2)).max().unwrap_or(0);
         let room = self.width().saturating_sub(indent + label + value + 2).max(1);
@@ -387,7 +224,7 @@ impl<'a> Page<'a> {
     }
 
     /// Adds the table; see [`Table`].
-    pub(super) fn table(&mut self, indent: usize, table: &Table) {
+    fn table(&mut self, indent: usize, table: &Table) {
         let columns = table.head.len();
         let mut widths = vec![0; columns];
         for row in std::iter::once(&table.head).chain(table.rows.iter().map(|r| &r.cells)) {
@@ -413,7 +250,7 @@ impl<'a> Page<'a> {
     }
 
     /// `text` as this terminal will show it, to lay it out.
-    pub(super) fn shown(&self, text: &str) -> String {
+    fn shown(&self, text: &str) -> String {
         let text: String = text.chars().map(printable).collect();
         if self.style.unicode { text } else { ascii(&text) }
     }
@@ -435,40 +272,100 @@ impl<'a> Page<'a> {
     }
 }
 
+/// Columns with differences.
+impl Terminal<'_> {
+    /// A table of as many columns as fit beside the first; the others continue below, with the first again.
+    fn beside(&mut self, table: &Beside) {
+        let Beside { heads, labels, cells } = table;
+        let widths: Vec<(usize, usize)> =
+            cells.iter().zip(heads).map(|(c, h)| self.column_width(c, h)).collect();
+        let columns_of = |c: usize| widths[c].0 + widths[c].1;
+        let others = (1..cells.len()).map(columns_of).max().unwrap_or(0);
+        let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
+        let label = label.min(self.width().saturating_sub(columns_of(0) + others + 4).max(6));
+        let mut next = 1;
+        loop {
+            let mut shown = vec![0];
+            let mut used = label + 2 + columns_of(0);
+            while next < cells.len()
+                && (shown.len() == 1 || used + 2 + columns_of(next) <= self.width())
+            {
+                used += 2 + columns_of(next);
+                shown.push(next);
+                next += 1;
+            }
+            self.beside_part(table, &widths, label, &shown);
+            if next >= cells.len() {
+                break;
+            }
+            self.blank();
+        }
+    }
+
+    /// Columns for the value and for the difference with its gap.
+    fn column_width(&self, cells: &[Cell], head: &str) -> (usize, usize) {
+        let value = cells.iter().map(|c| width(&self.shown(&c.value))).max().unwrap_or(0);
+        let difference = cells.iter().map(|c| width(&c.difference)).max().unwrap_or(0);
+        let difference = if difference > 0 { difference + 1 } else { 0 };
+        (value.max(width(&self.shown(head)).saturating_sub(difference)), difference)
+    }
+
+    fn beside_part(
+        &mut self,
+        Beside { heads, labels, cells }: &Beside,
+        widths: &[(usize, usize)],
+        label: usize,
+        shown: &[usize],
+    ) {
+        let mut head = Line::new().plain(" ".repeat(label));
+        for &c in shown {
+            let text = pad(&self.shown(&heads[c]), widths[c].0 + widths[c].1, true);
+            head = head.plain("  ").ink(Ink::Title, text);
+        }
+        self.line(head);
+        for (row, name) in labels.iter().enumerate() {
+            let lines = name_lines(&self.shown(name), label);
+            let mut line = Line::new().plain(pad(&lines[0], label, false));
+            for &c in shown {
+                let cell = &cells[c][row];
+                line = line.plain("  ").plain(pad(&self.shown(&cell.value), widths[c].0, true));
+                line = line.ink(cell.ink, pad(&cell.difference, widths[c].1, true));
+            }
+            self.line(line);
+            lines[1..].iter().for_each(|rest| self.line(Line::new().plain(rest.as_str())));
+        }
+    }
+
+    fn shares(&mut self, shares: &Shares) {
+        let (value, percent, right) = &shares.heads;
+        let label = shares.rows.iter().map(|r| width(&r.label)).max().unwrap_or(0);
+        let left = label + 1 + Shares::FIGURE + 6 + 2;
+        let bar = self.width().saturating_sub(left + right.len() * (Shares::FIGURE + 1));
+        let bar = bar.clamp(1, Shares::BAR.1);
+        let head = " ".repeat(label + 1)
+            + &pad(value, Shares::FIGURE, true)
+            + &pad(percent, 6, true)
+            + "  "
+            + &" ".repeat(bar);
+        let heads: String = right.iter().map(|c| pad(c, Shares::FIGURE + 1, true)).collect();
+        self.line(Line::new().ink(Ink::Dim, head + &heads));
+        let top = shares.top();
+        for row in &shares.rows {
+            // What saves time has no bar: a length has no sign.
+            let share = if top > 0.0 { row.part.max(0.0) / top } else { 0.0 };
+            let drawn = "▇".repeat((share * bar as f64).round() as usize);
+            let text = pad(&row.label, label + 1, false)
+                + &pad(&row.value, Shares::FIGURE, true)
+                + &pad(&row.percent, 6, true)
+                + "  ";
+            let cells: String = row.more.iter().map(|c| pad(c, Shares::FIGURE + 1, true)).collect();
+            self.line(Line::new().plain(text).ink(row.ink, pad(&drawn, bar, false)).plain(cells));
+        }
+    }
+}
+
 /// Columns that names in a table keep, however narrow the terminal.
 const NAMES: usize = 8;
-
-/// A table: names on the left, figures flush right. Where it is too wide, the names go over several lines, then the
-/// last columns are left out.
-#[derive(Default)]
-pub(super) struct Table {
-    head: Vec<String>,
-    rows: Vec<Row>,
-}
-
-struct Row {
-    cells: Vec<String>,
-    ink: Option<Ink>,
-}
-
-impl Table {
-    /// A table with these column heads; all empty: no head is printed.
-    pub(super) fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Table {
-        Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
-    }
-    /// Adds a row.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
-        self.inked(None, cells);
-    }
-    /// Adds a row in a colour.
-    pub(super) fn inked(
-        &mut self,
-        ink: Option<Ink>,
-        cells: impl IntoIterator<Item = impl Into<String>>,
-    ) {
-        self.rows.push(Row { cells: cells.into_iter().map(Into::into).collect(), ink });
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -495,14 +392,14 @@ mod tests {
     fn no_word_of_a_command_is_cut() {
         let mut page = Page::new(&PLAIN);
         page.command("Why: ", Ink::Dim, ["run".to_string(), "x".repeat(60)]);
-        assert_eq!(page.finish(), format!("Why: run \\\n       {}\n", "x".repeat(60)));
+        assert_eq!(page.finish().as_str(), format!("Why: run \\\n       {}\n", "x".repeat(60)));
     }
 
     #[test]
     fn names_cannot_steer_the_terminal() {
         let mut page = Page::new(&Style { color: true, ..PLAIN });
         page.line(Line::new().plain("a\x1b[2Jb\nc\u{9b}d"));
-        assert_eq!(page.finish(), "a?[2Jb?c?d\n");
+        assert_eq!(page.finish().as_str(), "a?[2Jb?c?d\n");
     }
 
     #[test]
@@ -521,7 +418,7 @@ mod tests {
         for figure in ["p50", "p99"] {
             table.row([format!("thread-of-a-game wakeup {figure} ms"), "1".into(), "2".into()]);
         }
-        page.table(0, &table);
+        page.table(0, table);
         let wanted = [
             "                       kernel  simulated",
             "thread-of-a-game            1          2",
