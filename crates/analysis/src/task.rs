@@ -36,8 +36,8 @@ pub(crate) struct Task {
     period: Option<u64>,
     /// State in which waiting for a CPU is lost while the task is not throttled.
     pub(crate) waits: State,
-    /// How often the reservation was used up, and how long the task waited for the next period's
-    /// runtime.
+    /// Number of times that the reservation was used up, and time for which the task waited for the
+    /// next period's runtime.
     throttles: u32,
     throttled_ns: u64,
     /// … of which this time, and the longest.

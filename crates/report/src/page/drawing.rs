@@ -74,7 +74,7 @@ pub(super) fn figure(plot: &Plot, title: &str) -> String {
     out + "</svg></div></figure>\n"
 }
 
-/// Those of the marks of the y axis that do not stand in each other's way, the highest first.
+/// Returns the marks of the y axis that do not stand in each other's way, in their order.
 fn marks(plot: &Plot, high: f64) -> Vec<(f64, String)> {
     const APART: f64 = 13.0;
     let span = plot.y.1 - plot.y.0;

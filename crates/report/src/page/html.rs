@@ -98,7 +98,7 @@ fn one(block: &Block) -> String {
     }
 }
 
-/// Text that explains what stands before it.
+/// Returns text that explains what stands before it.
 fn small(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<small>{}</small>", escaped(text)) }
 }
@@ -180,7 +180,11 @@ fn table(head: &[String], rows: impl Iterator<Item = (Ink, Vec<String>)>) -> Str
 
 fn plain_table(of: &Table) -> String {
     let cells = |all: &[String]| all.iter().map(|c| escaped(c)).collect::<Vec<_>>();
-    let rows = of.rows.iter().map(|row| (row.ink.unwrap_or(Ink::Plain), cells(&row.cells)));
+    let rows = of.rows.iter().map(|row| {
+        let mut all = cells(&row.cells);
+        all.resize(of.head.len().max(all.len()), String::new());
+        (row.ink.unwrap_or(Ink::Plain), all)
+    });
     table(&cells(&of.head), rows)
 }
 
@@ -239,7 +243,7 @@ fn shares(of: &Shares) -> String {
     table(&head, of.rows.iter().map(row))
 }
 
-/// Text in which nothing means anything in HTML.
+/// Returns the text so that nothing in it means anything in HTML.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars().map(printable) {

@@ -78,7 +78,7 @@ fn item(block: &Block) -> String {
     }
 }
 
-/// Text as it looks in its ink.
+/// Returns the text as it looks in its ink.
 fn inked(ink: Ink, text: &str) -> String {
     let text = escaped(text);
     match ink {
@@ -205,7 +205,7 @@ fn all_shares(of: &Shares) -> String {
 const MEANS_SOMETHING: [char; 13] =
     ['\\', '`', '*', '_', '[', ']', '<', '>', '|', '~', '&', '$', '@'];
 
-/// Text in which nothing means anything in Markdown, or in the HTML that may stand in it.
+/// Returns the text so that nothing in it means anything in Markdown, or in the HTML that may stand there.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let all: Vec<char> = text.trim().chars().map(printable).collect();

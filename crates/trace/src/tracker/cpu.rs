@@ -57,7 +57,7 @@ impl Cpu {
     pub fn running(&self) -> Option<usize> {
         (self.running != super::ids::NOBODY).then_some(self.running as usize)
     }
-    /// Time since which the CPU runs that task, or none; if its state is unknown, since when.
+    /// Returns the time since which the CPU runs that task, or none, or is unknown.
     pub fn since(&self) -> Instant {
         self.since
     }
@@ -140,7 +140,7 @@ impl Domain {
     pub fn freq(&self) -> Option<KHz> {
         self.freq
     }
-    /// Frequency that the governor last wanted, the util that it saw, and its reason.
+    /// Returns the frequency that the governor last wanted, the util that it saw, and its reason.
     #[inline]
     pub fn request(&self) -> Option<(KHz, Util, Why)> {
         self.request
@@ -159,7 +159,7 @@ impl Domain {
     pub fn running(&self) -> usize {
         self.running
     }
-    /// Time since which none of its CPUs runs a task, or last did, in ns.
+    /// Returns the time since which none of its CPUs runs a task, or last did, in ns.
     #[inline]
     pub fn idle_since(&self) -> u64 {
         self.idle_since

@@ -58,7 +58,7 @@ pub struct Placed {
 pub struct Begins {
     /// The task, and whether it was woken without an event of that.
     pub placed: Placed,
-    /// If this is its first turn after a wakeup, the time of that, and the time at which it was due, in ns.
+    /// Time of the wakeup that led to this turn, and the time at which it was due, in ns; `None`: it has had a turn since.
     pub waited: Option<(u64, u64)>,
 }
 
@@ -140,7 +140,7 @@ impl Tracker {
     pub fn task(&self, task: TaskId) -> Option<&Task> {
         self.ids.get(task).map(|place| &self.tasks[place])
     }
-    /// All tasks in the order of their creation, those that are gone among them.
+    /// Returns all tasks in the order of their creation, also the ones that are gone.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
