@@ -1,7 +1,7 @@
 //! The sink that turns a trace into a [`RunResult`].
 //!
-//! Keeps, per CPU and domain, what it does ([`machine`](crate::machine)); per task of the
-//! workload, what it does and the figures of at most two bursts ([`task`](crate::task)). A
+//! Follows the trace with a [`Tracker`]; keeps, per CPU and domain, what its time went to ([`machine`](crate::machine)); per task
+//! of the workload, the figures of at most two bursts ([`task`](crate::task)). A
 //! piece of time is accounted when something that it depends on changes, so an event costs a
 //! few table look-ups and allocates nothing, and a run of any length takes the same memory
 //! (what would grow with the run is handed on as it happens: [`Lists`]).
@@ -9,8 +9,9 @@
 //! Util at a moment is that of the last `PeltTask`; of several at the same time the last
 //! counts. The reading of each definition stands in the file that computes it.
 //!
-//! A trace that lost events is taken as it comes: a task that runs without having been woken
-//! is woken there, an event of an unknown CPU is counted and left out, time never goes back.
+//! A trace that lost events and does not say where is taken as it comes ([`Tracker`]); an event of an unknown CPU is counted and
+//! left out, time never goes back. Where it says so, what is unknown is no figure's: neither idle nor asleep, and a burst ends
+//! there as at the run's end.
 
 mod finish;
 
@@ -26,14 +27,16 @@ use crate::result::{
     Burst, Migration, Piece, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
 };
 use crate::stretch::{Stretch, Watch};
-use crate::task::{Doing, News, Task};
+use crate::task::{News, Task};
 use crate::thermal::Thermal;
 use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::Name;
 use risetime_model::platform::Domain;
 use risetime_model::settings::SKIP_MS;
-use risetime_model::workload::JobSpec;
+use risetime_model::workload::{JobSpec, Policy};
+use risetime_trace::tracker::{Begins, Doing, Placed, Task as Followed, Tracker};
 use risetime_trace::{Asked, Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Whence, Why};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Results that an analysis is to keep besides the usual ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,9 +146,9 @@ struct Run<'a> {
     levels: Levels,
     stretch: Option<(TaskId, Stretch)>,
     tick: u64,
-    now: u64,
+    /// State of machine and tasks; beside each task of the workload its place among `tasks`.
+    state: Tracker,
     machine: Machine,
-    ids: Ids,
     /// The workload's tasks, in order of creation.
     tasks: Vec<Task>,
     /// Stream that leads of those that begin a declared job, and the place of its jobs among the
@@ -203,10 +206,9 @@ impl<'a> Run<'a> {
             timeline: options.timeline,
             stretch: options.stretch,
             tick: platform.tick().0,
-            now: 0,
+            state: Tracker::of(header),
             machine: Machine::new(platform, &header.run.signals, &header.machine.settings),
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
-            ids: Ids::default(),
             tasks: Vec::new(),
             lead: None,
             about: options.about.clone(),
@@ -229,14 +231,14 @@ impl<'a> Run<'a> {
         if !self.counts && at.0 >= self.from {
             self.begin_to_count();
         }
-        self.now = self.now.max(at.0);
+        self.state.advance(at.0);
     }
 
     /// Begins to count: the start that is left out is over.
     #[cold]
     fn begin_to_count(&mut self) {
         self.counts = true;
-        self.now = self.now.max(self.from);
+        self.state.advance(self.from);
         (0..self.tasks.len()).for_each(|index| self.spent(self.tasks[index].id));
         self.jobs.begin();
     }
@@ -244,7 +246,7 @@ impl<'a> Run<'a> {
     fn event(&mut self, at: Instant, event: &Event) {
         self.advance(at);
         if let Some(cpu) = event.cpu()
-            && !self.machine.has(cpu)
+            && !self.state.has(cpu)
         {
             self.unknown_cpus += 1;
             return;
@@ -258,17 +260,41 @@ impl<'a> Run<'a> {
             }
             Event::Migrate { task, to, why, .. } => self.migrate(task, to, why),
             Event::Stolen { cpu, span } => {
-                if let Some(index) = self.machine.current(cpu).and_then(|id| self.ids.get(id)) {
+                if let Some(index) = self.runs_on(cpu) {
                     self.account(index);
                     let t = &mut self.tasks[index];
                     let (key, speed) = self.machine.runs_at(cpu);
                     t.stolen(key, span.0, speed);
                 }
             }
-            Event::Due { task, ago } => self.due(task, ago),
+            Event::Due { task, ago } => self.state.due(task, ago),
             Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
-                self.task_new(task, &comm, user, cpu, max_speed);
+                self.task_new(task, comm, user, cpu, max_speed);
             }
+            Event::Freq { cpu, freq } => {
+                self.told.freq = true;
+                self.freq(cpu, freq, event);
+            }
+            Event::FreqRequest { cpu, util, freq, why } => {
+                self.state.requested(cpu, (freq, util, why));
+                let d = self.machine.domain_of(cpu);
+                let state = self.machine.requested(&self.state, d, why);
+                self.loses_in(d, state);
+            }
+            Event::Idle { cpu, state } => {
+                self.told.idle = true;
+                self.wakes.1 += u64::from(state.is_none());
+                self.machine.before(&self.state, cpu);
+                self.state.idles(cpu, state);
+                self.machine.sleeps(&self.state, cpu);
+            }
+            _ => self.rarely(event),
+        }
+    }
+
+    /// Takes in an event of a kind that is rare.
+    fn rarely(&mut self, event: &Event) {
+        match *event {
             Event::MaxSpeed { task, max_speed } => {
                 let s_max = self.machine.snap(max_speed);
                 if let Some(t) = self.accounted(task) {
@@ -281,72 +307,86 @@ impl<'a> Run<'a> {
                     (t.most.affinity, t.most.clamped) = (affinity, clamped);
                 }
             }
-            Event::Freq { cpu, freq } => {
-                self.told.freq = true;
-                self.freq(cpu, freq);
-            }
-            Event::FreqRequest { cpu, util, freq, why } => self.request(cpu, util, freq, why),
-            Event::Idle { cpu, state } => {
-                self.told.idle = true;
-                self.wakes.1 += u64::from(state.is_none());
-                self.machine.set_idle(cpu, state, self.now);
-            }
-            Event::Work { cpu, kind } => {
+            Event::Work { cpu, .. } => {
                 self.account_cpu(cpu);
-                self.machine.set_work(cpu, kind, self.now);
+                self.machine.before(&self.state, cpu);
+                self.state.takes(event);
+                self.machine.works(&self.state, cpu);
             }
-            Event::Misfit { cpu, task } => {
+            Event::Misfit { cpu, .. } => {
                 self.account_cpu(cpu);
-                self.machine.set_misfit(cpu, task);
+                self.state.takes(event);
             }
-            Event::Policy { task, policy } => {
-                let now = self.now;
-                if let Some(t) = self.accounted(task) {
-                    t.set_policy(now, policy);
-                    let group = t.group;
-                    let group = self.latency.policy(group, policy);
-                    self.accounted(task).into_iter().for_each(|t| t.group = group);
-                }
-            }
-            Event::Irq { cpu, enters } => {
+            Event::Policy { task, policy } => self.policy(task, policy, event),
+            Event::Irq { cpu, .. } => {
                 self.account_core(cpu);
-                self.machine.set_irq(cpu, enters, self.now);
+                self.machine.before(&self.state, cpu);
+                self.state.takes(event);
+                self.machine.after(&self.state, cpu);
             }
             Event::Step { task, number } => {
-                let now = self.now;
+                let now = self.state.now();
                 if let Some(t) = self.accounted(task) {
                     t.step(now, number);
                 }
             }
             Event::Job { task, mark } => {
                 self.spent(task);
-                self.jobs.mark(task, self.now, mark);
+                self.state.takes(event);
+                self.jobs.mark(task, self.state.now(), mark);
                 self.tell_missed();
             }
             Event::Throttled { task, on } => {
                 if let Some(t) = self.accounted(task) {
                     t.throttle(on);
                 }
+                self.state.takes(event);
             }
             Event::Quota { group, stat } => self.quota(group, stat),
             Event::Temperature { zone, millicelsius } => {
-                self.thermal.temperature(self.now, zone, millicelsius);
+                self.thermal.temperature(self.state.now(), zone, millicelsius);
             }
-            Event::Cooling { cpu, max, .. } => self.thermal.cooling(self.now, cpu, max),
-            Event::Capped { cpu, by, max } => {
+            Event::Cooling { cpu, max, .. } => self.thermal.cooling(self.state.now(), cpu, max),
+            Event::Capped { cpu, .. } => {
+                self.state.takes(event);
                 let d = self.machine.domain_of(cpu);
-                let state = self.machine.capped(d, by, max);
+                let state = self.machine.capped(&self.state, d);
                 self.loses_in(d, state);
             }
-            _ => {}
+            Event::Unseen { cpu } => self.unseen(cpu),
+            _ => self.state.takes(event),
         }
     }
 
-    /// Notes when the next wakeup of a task was due, `ago` before now.
-    fn due(&mut self, task: TaskId, ago: Span) {
-        if let Some(index) = self.ids.get(task) {
-            self.tasks[index].due = Some(self.now.saturating_sub(ago.0));
+    /// Takes in the policy of a task.
+    fn policy(&mut self, task: TaskId, policy: Policy, event: &Event) {
+        let Some(index) = self.index(task) else { return self.state.takes(event) };
+        self.account(index);
+        let t = &mut self.tasks[index];
+        t.set_policy(self.state.now(), self.state.at(t.place).first_ran, policy);
+        t.group = self.latency.policy(t.group, policy);
+        self.state.takes(event);
+    }
+
+    /// Takes in that nothing is known of `cpu` from now on, nor of the tasks that may be there.
+    fn unseen(&mut self, cpu: CpuId) {
+        let now = self.state.now();
+        self.account_core(cpu);
+        self.machine.before(&self.state, cpu);
+        let of = |t: &Task| (self.state.at(t.place).doing, self.state.at(t.place).since);
+        let before: Vec<(Doing, u64)> = self.tasks.iter().map(of).collect();
+        (0..self.tasks.len()).for_each(|index| self.account(index));
+        self.state.unseen(cpu);
+        for (index, before) in before.into_iter().enumerate() {
+            let t = &mut self.tasks[index];
+            let lost = self.state.at(t.place).doing == Doing::Unknown;
+            if lost && before.0 != Doing::Unknown {
+                t.lose(now, before);
+                self.tell(index);
+            }
         }
+        self.machine.set_awaited(cpu, None);
+        self.machine.after(&self.state, cpu);
     }
 
     fn quota(&mut self, group: GroupId, stat: QuotaStat) {
@@ -360,31 +400,33 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn task_new(&mut self, id: TaskId, comm: &str, user: bool, cpu: CpuId, max_speed: Util) {
+    fn task_new(&mut self, id: TaskId, comm: Name, user: bool, cpu: CpuId, max_speed: Util) {
         // An id that is used again: whoever had it is gone, seen or not.
-        let now = self.now;
-        if let Some(index) = self.ids.get(id) {
+        if let Some(index) = self.index(id) {
             self.account(index);
-            self.tasks[index].exit(now);
-            self.tell(index);
+            if self.state.at(self.tasks[index].place).doing != Doing::Gone {
+                self.tasks[index].exit(self.state.now());
+                self.tell(index);
+            }
         }
+        let place = self.state.created(id, comm, user, cpu);
         if !user {
-            self.ids.set(id, NOBODY);
             return;
         }
-        let leads = self.may_lead(id, comm);
+        let leads = self.may_lead(id, &comm);
         let curves = self.timeline && leads;
         let most = Most::of(self.machine.snap(max_speed));
-        let mut task = Task::new(id, comm, cpu, now, most, curves);
+        let mut task = Task::new(place, self.state.at(place), most, curves);
         task.listed = self.lists.is_some();
         let taskgroup = self.asked.task_groups.get(id.index()).map_or("", String::as_str);
-        task.group = self.latency.of(comm, taskgroup);
+        task.group = self.latency.of(&comm, taskgroup);
         let wanted = self.stretch.filter(|(of, _)| *of == id);
+        let now = self.state.now();
         task.watch = wanted.map(|(_, stretch)| Box::new(Watch::new(stretch, now)));
         let index = self.tasks.len();
-        self.ids.set(id, index as u32);
+        self.state.note(place, index as u32);
         self.tasks.push(task);
-        self.waits_on(self.tasks.len() - 1, cpu);
+        self.waits_on(index, cpu);
         if curves {
             self.drawn.push(index);
             self.begin_freq_curves(index);
@@ -421,22 +463,42 @@ impl<'a> Run<'a> {
     }
 
     fn wakeup(&mut self, id: TaskId, cpu: CpuId, why: Why) {
-        let now = self.now;
-        let Some(index) = self.ids.get(id) else {
-            return;
-        };
-        self.account(index);
-        let new_burst = self.tasks[index].wake(now, &self.levels);
+        let Some((index, placed)) = self.placed(id, cpu, Tracker::woken) else { return };
+        let new_burst = self.woken(index, &placed);
         self.waits_on(index, cpu);
-        self.moves(index, cpu, why.as_str());
+        self.moves(index, (placed.from, cpu), why.as_str());
         if new_burst && self.drawn.contains(&index) {
             self.begin_freq_curves(index);
         }
     }
 
+    /// Accounts a task of the workload, and has the tracker take in by `take` that it comes to `cpu`. Returns its index.
+    #[inline]
+    fn placed(
+        &mut self,
+        id: TaskId,
+        cpu: CpuId,
+        take: impl FnOnce(&mut Tracker, usize, CpuId) -> Placed,
+    ) -> Option<(usize, Placed)> {
+        let place = self.state.place(id)?;
+        let index = self.of(place);
+        if let Some(index) = index {
+            self.account(index);
+        }
+        let placed = take(&mut self.state, place, cpu);
+        Some((index?, placed))
+    }
+
+    /// Tells the figures of the task of this index, accounted until now, that it was woken, if it was. True: a new burst begins.
+    #[inline]
+    fn woken(&mut self, index: usize, placed: &Placed) -> bool {
+        let (now, levels) = (self.state.now(), &self.levels);
+        placed.woken_from.is_some_and(|from| self.tasks[index].wake(now, from, levels))
+    }
+
     /// The task of this index, accounted until now, waits for `cpu`.
     fn waits_on(&mut self, index: usize, cpu: CpuId) {
-        let idles = self.machine.idles(cpu);
+        let idles = self.state.has(cpu) && self.state.cpu(cpu).is_idle();
         self.tasks[index].waits = if idles { State::IdleExit } else { State::WaitingForCpu };
         if idles {
             self.machine.set_awaited(cpu, Some(index));
@@ -444,24 +506,32 @@ impl<'a> Run<'a> {
     }
 
     fn migrate(&mut self, id: TaskId, to: CpuId, why: Why) {
-        if let Some(index) = self.ids.get(id) {
-            self.account(index);
+        if let Some((index, placed)) = self.placed(id, to, Tracker::moved) {
             self.waits_on(index, to);
-            self.moves(index, to, why.as_str());
+            self.moves(index, (placed.from, to), why.as_str());
         }
     }
 
-    /// The task of this index, accounted until now, is now on `to`.
-    fn moves(&mut self, index: usize, to: CpuId, why: &'static str) {
-        self.tasks[index].migrate(self.now, to, why, &self.machine);
+    /// Tells the figures of the task of this index, accounted until now, that it went from one CPU to another.
+    #[inline]
+    fn moves(&mut self, index: usize, (from, to): (CpuId, CpuId), why: &'static str) {
+        if from != to {
+            let t = &mut self.tasks[index];
+            let asleep = matches!(self.state.at(t.place).doing, Doing::Sleeps | Doing::Unknown);
+            t.migrate(self.state.now(), (from, to), asleep, why, &self.machine);
+        }
         self.tell(index);
     }
 
     /// Hands on what has become known of the task of this index.
+    #[inline]
     fn tell(&mut self, index: usize) {
-        if self.lists.is_none() {
-            return;
+        if self.lists.is_some() {
+            self.tell_news(index);
         }
+    }
+
+    fn tell_news(&mut self, index: usize) {
         let known = self.known();
         let task = &mut self.tasks[index];
         if let Some(lists) = self.lists.as_deref_mut() {
@@ -482,90 +552,111 @@ impl<'a> Run<'a> {
     /// Hands on what has become known of jobs.
     fn tell_missed(&mut self) {
         let Some(lists) = self.lists.as_deref_mut() else { return };
-        let (ids, tasks) = (&self.ids, &self.tasks);
-        let missed = self.jobs.missed(|id| Some(tasks[ids.get(id)?].comm.clone()));
+        let state = &self.state;
+        let comm = |id| Some(state.task(id).filter(|t| t.user)?.comm.into());
+        let missed = self.jobs.missed(comm);
         missed.iter().for_each(|(job, missed)| lists.missed(job, missed));
     }
 
     fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) {
-        let now = self.now;
-        // The task that ran here by what was seen; differs from `prev` only where events were lost.
-        let seen = self.machine.current(cpu);
-        if seen != prev.map(|p| p.0)
-            && let Some(t) = seen.and_then(|id| self.accounted(id))
-            && t.doing == Doing::Runs(cpu)
-        {
-            t.doing = Doing::Waits;
+        let seen = self.state.cpu(cpu).current();
+        // Differs from `prev` only where events were lost.
+        if seen != prev.map(|p| p.0) {
+            self.account_cpu(cpu);
         }
-        if let Some((id, how)) = prev
-            && let Some(index) = self.ids.get(id)
-            && self.tasks[index].doing != Doing::Gone
+        let places = self.state.of_switch(cpu, prev, next);
+        let [leaves, comes] = places.map(|place| place.and_then(|place| self.of(place)));
+        if let Some((_, how)) = prev
+            && let Some(index) = leaves
         {
-            self.account(index);
-            let t = &mut self.tasks[index];
-            let over = t.awake_for(now).filter(|_| how != SwitchOut::Preempted);
-            let counted = over.filter(|ns| now - ns >= self.from);
-            let (group, longer) = (t.group, t.longer_awake());
-            if let (Some((task, all)), Some(ns)) = (&mut self.activations, over)
-                && *task == id
-            {
-                all.push((Piece { instance: 0, number: t.woke_at() }, ns));
-            }
-            match how {
-                SwitchOut::Preempted => (t.doing, t.waits) = (Doing::Waits, State::WaitingForCpu),
-                SwitchOut::Sleeping => t.sleep(now),
-                SwitchOut::Exited => t.exit(now),
-            }
-            if let Some(ns) = counted {
-                self.latency.took(group, ns, longer);
-            }
-            self.tell(index);
+            self.leaves(index, how);
         }
         self.account_beside(cpu);
         if let Some(index) = self.machine.set_awaited(cpu, None) {
             // Whoever has the CPU now, it no longer waits for an idle one.
             self.account(index);
-            if self.tasks[index].cpu == cpu {
-                self.tasks[index].waits = State::WaitingForCpu;
+            let t = &mut self.tasks[index];
+            if self.state.at(t.place).cpu == cpu {
+                t.waits = State::WaitingForCpu;
             }
         }
-        self.machine.switch(cpu, next, now);
-        if let Some(index) = next.and_then(|id| self.ids.get(id)) {
+        if let Some(index) = comes {
             self.account(index);
-            let new_burst = self.tasks[index].wake(now, &self.levels);
-            self.moves(index, cpu, "unrecorded");
-            let t = &mut self.tasks[index];
-            if t.doing != Doing::Gone {
-                let due = t.due.take();
-                if let Some(woken) = t.woken.take().filter(|woken| *woken >= self.from) {
-                    self.latency.waited(t.group, cpu, now - woken);
-                    self.latency.late(t.group, now - due.unwrap_or(woken));
+        }
+        self.machine.before(&self.state, cpu);
+        let begins = self.state.switched(cpu, prev, next, places);
+        self.machine.switched(&self.state, cpu, seen.is_some());
+        if let Some(begins) = begins
+            && let Some(index) = comes
+        {
+            self.begins(index, cpu, &begins);
+        }
+    }
+
+    /// Tells the figures of the task of this index that it is about to leave its CPU, if it is not gone already.
+    fn leaves(&mut self, index: usize, how: SwitchOut) {
+        let now = self.state.now();
+        if self.state.at(self.tasks[index].place).doing == Doing::Gone {
+            return;
+        }
+        self.account(index);
+        let t = &mut self.tasks[index];
+        let of = self.state.at(t.place);
+        let over = of.awake_for(now).filter(|_| how != SwitchOut::Preempted);
+        let counted = over.filter(|ns| now - ns >= self.from);
+        if let (Some((task, all)), Some(ns)) = (&mut self.activations, over)
+            && *task == of.id
+        {
+            all.push((Piece { instance: 0, number: t.woke_at() }, ns));
+        }
+        match how {
+            SwitchOut::Preempted => {
+                t.waits = State::WaitingForCpu;
+                if of.doing == Doing::Unknown {
+                    t.wake(now, (of.doing, of.since), &self.levels);
                 }
-                t.doing = Doing::Runs(cpu);
-                t.first_ran.get_or_insert(now);
             }
-            if new_burst && self.drawn.contains(&index) {
-                self.begin_freq_curves(index);
-            }
+            SwitchOut::Sleeping => t.sleep(now),
+            SwitchOut::Exited => t.exit(now),
+        }
+        if let Some(ns) = counted {
+            let t = &self.tasks[index];
+            self.latency.took(t.group, ns, t.longer_awake());
+        }
+        self.tell(index);
+    }
+
+    /// Tells the figures of the task of this index that it has come to run on `cpu`.
+    fn begins(&mut self, index: usize, cpu: CpuId, begins: &Begins) {
+        let new_burst = self.woken(index, &begins.placed);
+        self.moves(index, (begins.placed.from, cpu), "unrecorded");
+        if let Some((woken, due)) = begins.waited.filter(|(woken, _)| *woken >= self.from) {
+            let (now, group) = (self.state.now(), self.tasks[index].group);
+            self.latency.waited(group, cpu, now - woken);
+            self.latency.late(group, now - due);
+        }
+        if new_burst && self.drawn.contains(&index) {
+            self.begin_freq_curves(index);
         }
     }
 
     fn util(&mut self, id: TaskId, util: Util) {
-        let now = self.now;
-        let Some(index) = self.ids.get(id) else {
+        let Some(index) = self.index(id) else {
             return;
         };
         if !self.tasks[index].has_util(util.0) {
             self.account(index);
-            self.tasks[index].set_util(now, util.0, &self.levels);
+            self.tasks[index].set_util(self.state.now(), util.0, &self.levels);
         }
     }
 
-    fn freq(&mut self, cpu: CpuId, freq: KHz) {
-        let now = self.now;
+    fn freq(&mut self, cpu: CpuId, freq: KHz, event: &Event) {
+        let now = self.state.now();
         let d = self.machine.domain_of(cpu);
         self.account_domain(d);
-        self.machine.set_freq(d, freq, now);
+        self.machine.account_domain(&self.state, d, now);
+        self.state.takes(event);
+        self.machine.freq_changed(&self.state, d, freq);
         for index in &self.drawn {
             for f in self.tasks[*index].figures() {
                 if let Some(curve) = f.curves.as_mut().and_then(|c| c.freq.get_mut(d)) {
@@ -573,12 +664,6 @@ impl<'a> Run<'a> {
                 }
             }
         }
-    }
-
-    fn request(&mut self, cpu: CpuId, util: Util, freq: KHz, why: Why) {
-        let d = self.machine.domain_of(cpu);
-        let state = self.machine.request_changes(d, (freq, util, why), self.now);
-        self.loses_in(d, state);
     }
 
     /// Sets the state in which running at domain `d`'s frequency is lost from now on, if that has
@@ -592,7 +677,7 @@ impl<'a> Run<'a> {
 
     /// Starts the frequency curves of this task's present burst.
     fn begin_freq_curves(&mut self, index: usize) {
-        let now = self.now;
+        let now = self.state.now();
         for f in self.tasks[index].figures().filter(|f| f.t0 == now) {
             let Some(curves) = &mut f.curves else {
                 continue;
@@ -628,73 +713,59 @@ impl<'a> Run<'a> {
     }
 
     fn account_cpu(&mut self, cpu: CpuId) {
-        if let Some(index) = self.machine.current(cpu).and_then(|id| self.ids.get(id)) {
+        if let Some(index) = self.runs_on(cpu) {
             self.account(index);
         }
+    }
+
+    /// The index of the task of this id, if it is the workload's.
+    #[inline]
+    fn index(&self, id: TaskId) -> Option<usize> {
+        self.state.place(id).and_then(|place| self.of(place))
+    }
+
+    /// The index of the task of this place among the tracker's, if it is the workload's.
+    #[inline]
+    fn of(&self, place: usize) -> Option<usize> {
+        let note = self.state.at(place).note;
+        (note != Followed::UNNOTED).then_some(note as usize)
+    }
+
+    /// The index of the task that runs on `cpu`, if it is the workload's.
+    #[inline]
+    fn runs_on(&self, cpu: CpuId) -> Option<usize> {
+        self.state.cpu(cpu).running().and_then(|place| self.of(place))
     }
 
     /// Accounts the task of this index until now.
     #[inline]
     fn account(&mut self, index: usize) {
-        let t = &mut self.tasks[index];
-        if t.is_accounted(self.now) {
+        let (t, now) = (&mut self.tasks[index], self.state.now());
+        if t.is_accounted(now) {
             return;
         }
-        let place = match t.doing {
-            Doing::Runs(cpu) => Some(self.machine.place(cpu, t.id)),
+        let of = self.state.at(t.place);
+        let place = match of.doing {
+            Doing::Runs(cpu) => Some(self.machine.place(&self.state, cpu, t.id)),
             _ => None,
         };
-        t.account(self.now, place, self.tick, &self.levels);
+        t.account((now, self.tick), of, place, &self.levels);
     }
 
     /// The task, if the workload's, accounted until now.
     fn accounted(&mut self, id: TaskId) -> Option<&mut Task> {
-        let index = self.ids.get(id)?;
+        let index = self.index(id)?;
         self.account(index);
         self.tasks.get_mut(index)
     }
 
     /// Attributes what the task has taken so far to its jobs.
     fn spent(&mut self, id: TaskId) {
-        if let Some(index) = self.ids.get(id) {
+        if let Some(index) = self.index(id) {
             self.account(index);
             let task = &self.tasks[index];
             self.jobs.spent(id, task.energy, task.longer());
         }
-    }
-}
-
-/// Task ids to indices of the workload's tasks: a table for small ids, a tree for the rest
-/// (a host's thread ids go up to millions).
-#[derive(Default)]
-struct Ids {
-    table: Vec<u32>,
-    tree: BTreeMap<u32, u32>,
-}
-
-/// Index of a task that is none of the workload's.
-const NOBODY: u32 = u32::MAX;
-/// Ids below this are in the table.
-const TABLE: usize = 1 << 16;
-
-impl Ids {
-    #[inline]
-    fn get(&self, id: TaskId) -> Option<usize> {
-        let index = match self.table.get(id.index()) {
-            Some(i) => *i,
-            None => *self.tree.get(&id.0)?,
-        };
-        (index != NOBODY).then_some(index as usize)
-    }
-    fn set(&mut self, id: TaskId, index: u32) {
-        if id.index() >= TABLE {
-            self.tree.insert(id.0, index);
-            return;
-        }
-        if self.table.len() <= id.index() {
-            self.table.resize(id.index() + 1, NOBODY);
-        }
-        self.table[id.index()] = index;
     }
 }
 

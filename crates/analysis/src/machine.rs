@@ -19,11 +19,13 @@ mod domain;
 
 use crate::lost::{ONE, Place, State, UNIT, snap};
 use crate::result::{CpuResult, NO_STATE};
+use domain::lowest_cap;
 use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::{Domain as PlatformDomain, MAX_THREADS, SMT_SPEED, thread_speed};
 use risetime_model::settings::{Int, Key, Settings, keys};
-use risetime_trace::{CpuUse, Limit, Signal, Why};
+use risetime_trace::tracker::{Domain as DomainState, Tracker};
+use risetime_trace::{Limit, Signal, Why};
 use std::collections::HashMap;
 
 /// Most frequencies of one domain that are told apart; further ones count as the nearest.
@@ -91,20 +93,11 @@ pub(crate) struct Domain {
     pub(crate) nr_opps: usize,
     pub(crate) now: usize,
     since: u64,
-    /// Whether a frequency event has been seen.
-    known: bool,
-    /// Frequency that the governor last wanted, util and reason.
-    request: Option<(KHz, Util, Why)>,
     /// Reason of the last frequency that the governor decided on.
     chosen: Option<Why>,
-    /// Number of CPUs that run something; if none, since when; whether the governor has looked
-    /// since none did for a tick.
-    busy: usize,
-    idle_since: u64,
+    /// Time of the governor's last look; whether it has looked since no CPU ran anything for a tick.
     looked: u64,
     asked: bool,
-    /// Frequency that each [`Limit`] leaves of the domain's, in kHz.
-    caps: [Option<KHz>; Limit::ALL.len()],
     /// Boost OPPs may be used.
     boosts: bool,
     /// Full speed, and what of it a CPU makes at its highest frequency.
@@ -121,11 +114,9 @@ pub(crate) struct Domain {
 /// A CPU.
 struct Cpu {
     domain: usize,
-    does: CpuUse,
-    misfit: Option<TaskId>,
     /// The task, by its index, that waits for it to leave its idle state.
     awaited: Option<usize>,
-    /// Time since which the CPU does that.
+    /// Time until which the CPU is accounted.
     since: u64,
     /// Busy time by slot, in ns.
     busy: Vec<u64>,
@@ -147,6 +138,8 @@ struct Cpu {
     slot: usize,
     /// Was busy while its frequency was unknown.
     guessed: bool,
+    /// Time for which nothing was known of it, in ns.
+    unseen: u64,
     /// The CPU that stands for it in what a task did.
     told: CpuId,
     /// Numbers of (`told`, slot) among [`Machine::keys`], by slot; [`NO_KEY`]: none yet.
@@ -193,7 +186,7 @@ impl Machine {
         for (i, domain) in domains.iter_mut().enumerate() {
             domain.told = if fold { kind[i] } else { i };
             domain.tells_requests = tells("freq_request");
-            domain.freq_state = domain.freq_state();
+            domain.freq_state = domain.freq_state(&DomainState::default());
         }
         let mut capacities: Vec<u64> = domains.iter().map(|d| d.capacity).collect();
         capacities.sort_unstable();
@@ -205,8 +198,6 @@ impl Machine {
             let sleepers = platform.sleepers(id);
             Cpu {
                 domain,
-                does: CpuUse::default(),
-                misfit: None,
                 awaited: None,
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
@@ -219,6 +210,7 @@ impl Machine {
                 core: core.unwrap_or_default(),
                 slot: 0,
                 guessed: false,
+                unseen: 0,
                 told: if fold { domains[kind[domain]].cpus[0] } else { id },
                 keys: Vec::new(),
             }
@@ -239,15 +231,9 @@ impl Machine {
         }
     }
 
-    pub(crate) fn has(&self, cpu: CpuId) -> bool {
-        cpu.index() < self.cpus.len()
-    }
     /// The domain of `cpu`, which exists.
     pub(crate) fn domain_of(&self, cpu: CpuId) -> usize {
         self.cpus[cpu.index()].domain
-    }
-    pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
-        self.cpus[cpu.index()].does.current()
     }
     /// [`snap`] to the speeds of this machine, of full speed.
     pub(crate) fn snap(&mut self, util: Util) -> u64 {
@@ -268,7 +254,7 @@ impl Machine {
 
     /// Describes what running `task` on `cpu` means now.
     #[inline]
-    pub(crate) fn place(&mut self, cpu: CpuId, task: TaskId) -> Place {
+    pub(crate) fn place(&mut self, state: &Tracker, cpu: CpuId, task: TaskId) -> Place {
         let key = self.key(cpu);
         let c = &self.cpus[cpu.index()];
         let d = &self.domains[c.domain];
@@ -285,7 +271,7 @@ impl Machine {
             speed: slot.share,
             alone: of_full(slot.alone, self.full),
             beside_state: if c.how.irq { State::Interrupted } else { State::Sibling },
-            cpu_state: match (d.none_bigger, c.misfit) {
+            cpu_state: match (d.none_bigger, state.cpu(cpu).misfit()) {
                 (Some(capped), _) => capped,
                 _ if !self.tells_misfit => State::SmallCpu,
                 (_, Some(misfit)) if misfit == task => State::WaitingForMisfit,
@@ -353,34 +339,31 @@ impl Machine {
         capacity.and_then(|c| self.capacities.binary_search(&c).ok()).unwrap_or(0)
     }
 
-    /// `cpu` now runs `next`.
-    pub(crate) fn switch(&mut self, cpu: CpuId, next: Option<TaskId>, now: u64) {
-        self.account(cpu, now);
-        let c = &mut self.cpus[cpu.index()];
-        let was = c.does.current().is_some();
-        c.does.switch(next);
-        if was != next.is_some() {
-            let d = &mut self.domains[c.domain];
-            match (was, d.busy) {
-                (true, 0 | 1) => (d.busy, d.idle_since) = (0, now),
-                (true, _) => d.busy -= 1,
-                (false, 0) => {
-                    // Nobody has run there who could be charged.
-                    d.busy = 1;
-                    d.asked &= now - d.idle_since < self.tick || d.looked >= d.idle_since;
-                    d.freq_state = d.freq_state();
-                }
-                (false, _) => d.busy += 1,
-            }
-        }
-        self.works(cpu, now);
-        self.sleeps(cpu, now);
+    /// Accounts what `cpu` has done until now: it is about to do something else.
+    pub(crate) fn before(&mut self, state: &Tracker, cpu: CpuId) {
+        self.account(state, cpu, state.now());
     }
 
-    /// Whether `cpu` idles.
-    pub(crate) fn idles(&self, cpu: CpuId) -> bool {
-        self.cpus.get(cpu.index()).is_some_and(|c| !c.does.is_busy())
+    /// Notes that `cpu`, which was accounted and ran a task or not (`ran`), has gone over to what it runs now.
+    pub(crate) fn switched(&mut self, state: &Tracker, cpu: CpuId, ran: bool) {
+        let runs = state.cpu(cpu).current().is_some();
+        let d = self.cpus[cpu.index()].domain;
+        let of = state.domain(d);
+        if !ran && runs && of.running() == 1 {
+            // Nobody has run there who could be charged.
+            let (domain, idle_since) = (&mut self.domains[d], of.idle_since());
+            domain.asked &= state.now() - idle_since < self.tick || domain.looked >= idle_since;
+            domain.freq_state = domain.freq_state(of);
+        }
+        self.after(state, cpu);
     }
+
+    /// Notes that `cpu`, which was accounted, does something else now.
+    pub(crate) fn after(&mut self, state: &Tracker, cpu: CpuId) {
+        self.works(state, cpu);
+        self.sleeps(state, cpu);
+    }
+
     /// Sets which task, by its index, waits for `cpu` to leave its idle state; returns which did
     /// before.
     pub(crate) fn set_awaited(&mut self, cpu: CpuId, task: Option<usize>) -> Option<usize> {
@@ -388,39 +371,17 @@ impl Machine {
         std::mem::replace(&mut c.awaited, task)
     }
 
-    pub(crate) fn set_idle(&mut self, cpu: CpuId, state: Option<u32>, now: u64) {
-        self.account(cpu, now);
-        self.cpus[cpu.index()].does.idle(state);
-        self.sleeps(cpu, now);
-    }
-
     /// Updates the idle states in which `cpu` is, and those that hang on it, now that what `cpu` does has changed.
-    fn sleeps(&mut self, cpu: CpuId, now: u64) {
+    pub(crate) fn sleeps(&mut self, state: &Tracker, cpu: CpuId) {
         for i in 0..self.cpus[cpu.index()].sleepers.len() {
             let sleeper = self.cpus[cpu.index()].sleepers[i];
-            self.account(sleeper, now);
-            let (c, of) = (&self.cpus[sleeper.index()], |cpu: CpuId| &self.cpus[cpu.index()].does);
-            let (asked, untold) = (c.does.idle_state(), c.asleep.len().saturating_sub(1));
-            let state = asked.filter(|asked| *asked < untold).zip(self.together.as_ref());
-            let state = state.map(|(asked, p)| p.idle_in(c.domain, asked, |cpu| of(cpu).asleep()));
-            self.cpus[sleeper.index()].asleep_in = state.unwrap_or(untold);
+            self.account(state, sleeper, state.now());
+            let untold = self.cpus[sleeper.index()].asleep.len().saturating_sub(1);
+            let asked = state.cpu(sleeper).idle_state().filter(|asked| *asked < untold);
+            let platform = self.together.as_ref().filter(|_| asked.is_some());
+            let asleep_in = platform.and_then(|platform| state.idle_in(platform, sleeper));
+            self.cpus[sleeper.index()].asleep_in = asleep_in.unwrap_or(untold);
         }
-    }
-
-    /// Notes that an interrupt's handler begins (`enters`) or is done; it runs, whichever task is
-    /// current.
-    pub(crate) fn set_irq(&mut self, cpu: CpuId, enters: bool, now: u64) {
-        self.account(cpu, now);
-        self.cpus[cpu.index()].does.irq(enters);
-        self.works(cpu, now);
-        self.sleeps(cpu, now);
-    }
-
-    /// Sets the kind of work that the CPU runs from now on; its task was accounted.
-    pub(crate) fn set_work(&mut self, cpu: CpuId, kind: u32, now: u64) {
-        self.account(cpu, now);
-        self.cpus[cpu.index()].does.work(kind);
-        self.works(cpu, now);
     }
 
     /// The next of the other threads of its core from this place on, and the place behind it.
@@ -431,95 +392,82 @@ impl Machine {
     }
 
     /// Updates how `cpu` and the other threads of its core work, now that what `cpu` does has
-    /// changed; they are accounted until `now`.
-    fn works(&mut self, cpu: CpuId, now: u64) {
+    /// changed.
+    pub(crate) fn works(&mut self, state: &Tracker, cpu: CpuId) {
         if self.cpus[cpu.index()].core.is_empty() {
-            let does = &self.cpus[cpu.index()].does;
-            let how = How { kind: does.kind() as u32, irq: does.in_irq(), ..PLAIN };
-            return self.set_how(cpu, how);
+            let does = state.cpu(cpu);
+            let how = How { kind: does.kind(), irq: does.in_irq(), ..PLAIN };
+            return self.set_how(cpu, how, does.is_busy());
         }
-        let of = |cpu: &CpuId| &self.cpus[cpu.index()].does;
         let core = &self.cpus[cpu.index()].core;
-        let threads = core.iter().filter(|c| of(c).current().is_some()).count() as u8;
-        let busy = core.iter().filter(|c| of(c).is_busy()).count() as u8;
+        let threads = core.iter().filter(|c| state.cpu(**c).current().is_some()).count() as u8;
+        let busy = core.iter().filter(|c| state.cpu(**c).is_busy()).count() as u8;
         for i in 0..core.len() {
             let thread = self.cpus[cpu.index()].core[i];
-            self.account(thread, now);
-            let does = &self.cpus[thread.index()].does;
-            let how = How { kind: does.kind() as u32, threads, busy, irq: does.in_irq() };
-            self.set_how(thread, how);
+            self.account(state, thread, state.now());
+            let does = state.cpu(thread);
+            let how = How { kind: does.kind(), threads, busy, irq: does.in_irq() };
+            self.set_how(thread, how, does.is_busy());
         }
     }
 
-    fn set_how(&mut self, cpu: CpuId, how: How) {
+    fn set_how(&mut self, cpu: CpuId, how: How, busy: bool) {
         let c = &mut self.cpus[cpu.index()];
-        if how != std::mem::replace(&mut c.how, how) && c.does.is_busy() {
+        if how != std::mem::replace(&mut c.how, how) && busy {
             let d = &mut self.domains[c.domain];
             c.slot = d.slot(d.slots[d.now].freq, how);
         }
     }
 
-    pub(crate) fn set_misfit(&mut self, cpu: CpuId, task: Option<TaskId>) {
-        self.cpus[cpu.index()].misfit = task;
-    }
-
-    /// Sets the frequency at which domain `d` runs from now on.
-    pub(crate) fn set_freq(&mut self, d: usize, freq: KHz, now: u64) {
-        self.account_domain(d, now);
-        let domain = &mut self.domains[d];
+    /// Notes that domain `d`, which was accounted, runs at another frequency now.
+    pub(crate) fn freq_changed(&mut self, state: &Tracker, d: usize, freq: KHz) {
+        let (domain, of) = (&mut self.domains[d], state.domain(d));
         let known = domain.slots.len();
         domain.now = domain.slot(freq, PLAIN);
         if domain.slots.len() != known {
             self.snapped = None;
         }
-        domain.known = true;
-        domain.freq_state = domain.freq_state();
+        domain.freq_state = domain.freq_state(of);
         for i in 0..domain.cpus.len() {
-            let c = &mut self.cpus[domain.cpus[i].index()];
-            if c.does.is_busy() && c.how != PLAIN {
+            let cpu = domain.cpus[i];
+            let c = &mut self.cpus[cpu.index()];
+            if c.how != PLAIN && state.cpu(cpu).is_busy() {
                 c.slot = domain.slot(freq, c.how);
             }
         }
     }
 
-    /// The state in which running at the present frequency would be lost after this request;
-    /// `None`: as before.
-    pub(crate) fn request_changes(
-        &mut self,
-        d: usize,
-        request: (KHz, Util, Why),
-        now: u64,
-    ) -> Option<State> {
-        let domain = &mut self.domains[d];
-        (domain.request, domain.asked, domain.looked) = (Some(request), true, now);
+    /// The state in which running at the present frequency is lost after the request that was made last; `None`: as before.
+    pub(crate) fn requested(&mut self, state: &Tracker, d: usize, why: Why) -> Option<State> {
+        let (domain, of) = (&mut self.domains[d], state.domain(d));
+        (domain.asked, domain.looked) = (true, state.now());
         let undecided =
             [Why::Unchanged, Why::RateLimited, Why::InProgress, Why::HoldBusy, Why::MinSampleTime];
-        if !undecided.contains(&request.2) {
-            domain.chosen = Some(request.2);
+        if !undecided.contains(&why) {
+            domain.chosen = Some(why);
         }
-        let state = domain.freq_state();
-        (state != domain.freq_state).then_some(state)
+        let lost_in = domain.freq_state(of);
+        (lost_in != domain.freq_state).then_some(lost_in)
     }
-    /// The state in which running is lost after `by` lets domain `d` go no faster than `max`; `None`: as before.
-    pub(crate) fn capped(&mut self, d: usize, by: Limit, max: Option<KHz>) -> Option<State> {
-        let domain = &mut self.domains[d];
-        domain.caps[by as usize] = max.filter(|max| *max < domain.of.freq_boost());
+    /// The state in which running is lost after the caps of domain `d` have changed; `None`: as before.
+    pub(crate) fn capped(&mut self, state: &Tracker, d: usize) -> Option<State> {
         for of in 0..self.domains.len() {
-            self.domains[of].none_bigger = self.none_bigger(of);
+            self.domains[of].none_bigger = self.none_bigger(state, of);
         }
-        let domain = &mut self.domains[d];
-        let state = domain.freq_state();
-        (state != domain.freq_state).then_some(state)
+        let domain = &self.domains[d];
+        let lost_in = domain.freq_state(state.domain(d));
+        (lost_in != domain.freq_state).then_some(lost_in)
     }
     /// The state to charge if caps have left no CPU bigger than those of domain `d`, although there
     /// are some; `None`: not so.
-    fn none_bigger(&self, d: usize) -> Option<State> {
+    fn none_bigger(&self, state: &Tracker, d: usize) -> Option<State> {
         let own = self.domains[d].highest;
         // `capacity_greater`: by more than 5 %.
         let greater = |share: u64| u128::from(share) * 1024 > u128::from(own) * 1078;
-        let bigger = self.domains.iter().filter(|d| greater(d.highest));
-        let capped = |d: &Domain| {
-            let (max, by) = d.lowest_cap()?;
+        let all = self.domains.iter().enumerate();
+        let bigger = all.filter(|(_, d)| greater(d.highest));
+        let capped = |(i, d): (usize, &Domain)| {
+            let (max, by) = lowest_cap(state.domain(i))?;
             (!greater(of_full(speed(&d.of, max), d.full))).then_some(by)
         };
         let by: Option<Vec<State>> = bigger.map(capped).collect();
@@ -529,17 +477,18 @@ impl Machine {
         self.domains[d].freq_state = state;
     }
 
-    fn account_domain(&mut self, d: usize, now: u64) {
+    /// Accounts what the CPUs of domain `d` have done until `now`.
+    pub(crate) fn account_domain(&mut self, state: &Tracker, d: usize, now: u64) {
         for i in 0..self.domains[d].cpus.len() {
             let cpu = self.domains[d].cpus[i];
-            self.account(cpu, now);
+            self.account(state, cpu, now);
         }
         let domain = &mut self.domains[d];
         domain.slots[domain.now].ns += now - domain.since;
         domain.since = now;
     }
 
-    fn account(&mut self, cpu: CpuId, now: u64) {
+    fn account(&mut self, state: &Tracker, cpu: CpuId, now: u64) {
         let c = &mut self.cpus[cpu.index()];
         let d = &self.domains[c.domain];
         let dt = now - c.since;
@@ -547,9 +496,14 @@ impl Machine {
             return;
         }
         c.since = now;
-        if !c.does.is_busy() {
+        let does = state.cpu(cpu);
+        if !does.is_busy() {
+            if !does.is_known() {
+                c.unseen += dt;
+                return;
+            }
             let unknown = c.idle.len() - 1;
-            let state = c.does.idle_state().unwrap_or(unknown).min(unknown);
+            let state = does.idle_state().unwrap_or(unknown).min(unknown);
             c.idle[state] += dt;
             let state = if c.asleep.is_empty() { state } else { c.asleep_in };
             if let Some(asleep) = c.asleep.get_mut(state) {
@@ -567,7 +521,7 @@ impl Machine {
             c.busy.resize(d.slots.len(), 0);
         }
         c.busy[slot] += dt;
-        c.guessed |= !d.known;
+        c.guessed |= state.domain(c.domain).freq().is_none();
     }
 
     fn energy(&self, d: usize, busy: &[u64]) -> Option<u128> {
@@ -590,12 +544,13 @@ impl Machine {
     /// Closes the run at `end`: the CPUs, their energy in mJ, and what a reader should know.
     pub(crate) fn finish(
         &mut self,
+        state: &Tracker,
         platform: &Platform,
         end: u64,
     ) -> (Vec<CpuResult>, Option<f64>, Vec<String>) {
         let mut notes = Vec::new();
         for d in 0..self.domains.len() {
-            self.account_domain(d, end);
+            self.account_domain(state, d, end);
             let domain = &self.domains[d];
             if domain.cpus.iter().any(|c| self.cpus[c.index()].guessed) {
                 notes.push(format!(
@@ -613,6 +568,21 @@ impl Machine {
             })
             .collect();
         (results, total.map(femto_to_milli), notes)
+    }
+
+    /// The note for the reader on time of which nothing is known; `None`: there was none.
+    pub(crate) fn unseen(&self) -> Option<String> {
+        let all = self.cpus.iter().enumerate().filter(|(_, c)| c.unseen > 0);
+        let (most, _) = all.clone().max_by_key(|(i, c)| (c.unseen, std::cmp::Reverse(*i)))?;
+        let sum: u64 = all.clone().map(|(_, c)| c.unseen).sum();
+        Some(format!(
+            "nothing is known of what {} CPUs did for {:.1} ms in all, {:.1} ms of that {}: it counts neither as busy nor as \
+             idle, and takes no energy",
+            all.count(),
+            ms(sum),
+            ms(self.cpus[most].unseen),
+            CpuId(most as u32)
+        ))
     }
 
     fn cpu_result(&self, i: usize, platform: &Platform) -> (CpuResult, Option<u128>) {

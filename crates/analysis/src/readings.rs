@@ -25,7 +25,8 @@ use crate::latency::group_name;
 use crate::machine::{Machine, ms};
 use crate::verify::MARGIN;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
-use risetime_model::Platform;
+use risetime_model::{Name, Platform};
+use risetime_trace::tracker::{Doing, Tracker};
 use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -192,26 +193,12 @@ pub struct Readings {
     run: Option<Run>,
 }
 
-/// A task of the workload.
+/// A task of the workload, beside its state.
 struct Task {
     group: usize,
-    doing: Doing,
-    /// Time at which the task became runnable, by a wakeup or its creation.
-    woke: u64,
-    /// … and that is in the part.
+    /// True if its present activation began in the part.
     counts: bool,
     last_on: Option<CpuId>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    /// Woken or created, and has not run since.
-    Woken,
-    /// Runnable after it has run.
-    Waits,
-    Runs,
-    Sleeps,
-    Gone,
 }
 
 /// The tasks of one name.
@@ -222,16 +209,9 @@ struct Group {
     ran: u64,
 }
 
-/// Time of the workload on a CPU.
-struct Cpu {
-    domain: usize,
-    current: Option<TaskId>,
-    since: u64,
-}
-
-#[derive(Clone, Copy)]
+/// Time of the workload in a domain.
+#[derive(Clone, Copy, Default)]
 struct Domain {
-    freq: KHz,
     ns: u64,
     khz_ns: u128,
 }
@@ -243,9 +223,12 @@ struct Run {
     to: u64,
     /// Events of the part have come.
     begun: bool,
-    cpus: Vec<Cpu>,
+    /// State by the time of the part; beside each task of the workload its place among `tasks`.
+    state: Tracker,
+    /// Time until which what the workload runs is accounted, by CPU.
+    accounted: Vec<u64>,
     domains: Vec<Domain>,
-    tasks: BTreeMap<TaskId, Task>,
+    tasks: Vec<Task>,
     groups: Vec<(String, Group)>,
     migrations: u64,
     jobs: Streams,
@@ -292,23 +275,17 @@ impl TraceSink for Readings {
 impl Run {
     fn new(header: &Header, from: u64, to: u64) -> Run {
         let platform = Arc::clone(&header.machine.platform);
-        let cpu = |id| Cpu { domain: platform.domain_of(id).unwrap_or(0), current: None, since: 0 };
-        let cpus = platform.cpus().map(cpu).collect();
-        let lowest =
-            |d: &risetime_model::platform::Domain| d.opps.first().map_or(KHz(0), |o| o.freq);
-        let domain = |d| Domain { freq: lowest(d), ns: 0, khz_ns: 0 };
-        let domains = platform.domains.iter().map(domain).collect();
         let machine = Machine::new(&platform, &[], &header.machine.settings);
-        let (tasks, groups) = (BTreeMap::new(), Vec::new());
         Run {
             machine,
             from,
             to,
             begun: false,
-            cpus,
-            domains,
-            tasks,
-            groups,
+            state: Tracker::of(header),
+            accounted: vec![0; platform.nr_cpus()],
+            domains: vec![Domain::default(); platform.domains.len()],
+            tasks: Vec::new(),
+            groups: Vec::new(),
             migrations: 0,
             jobs: Streams::new(header.asked.as_ref().map_or(&[], |asked| &asked.jobs)),
             platform,
@@ -320,105 +297,122 @@ impl Run {
     fn event(&mut self, at: u64, event: &Event) {
         self.begun = at >= self.from;
         let now = at.saturating_sub(self.from);
+        self.state.advance(now);
+        if let Some(cpu) = event.cpu()
+            && !self.state.has(cpu)
+            && !matches!(event, Event::TaskNew { .. } | Event::Wakeup { .. })
+        {
+            return;
+        }
         match *event {
-            Event::TaskNew { task, comm, user: true, .. } => self.created(task, &comm, now),
-            Event::TaskNew { task, user: false, .. } => drop(self.tasks.remove(&task)),
-            Event::Wakeup { task, .. } => {
-                let begun = self.begun;
-                if let Some(t) = self.tasks.get_mut(&task).filter(|t| t.doing == Doing::Sleeps) {
-                    (t.doing, t.woke, t.counts) = (Doing::Woken, now, begun);
+            Event::TaskNew { task, comm, user, cpu, .. } => self.created(task, comm, user, cpu),
+            Event::Wakeup { task, cpu, .. } => {
+                let Some(place) = self.state.place(task) else { return };
+                let (woken, begun) = (self.state.woken(place, cpu), self.begun);
+                if let Some(t) = self.of(place).filter(|_| woken.woken_from.is_some()) {
+                    t.counts = begun;
                 }
             }
-            Event::Switch { cpu, prev, next } if self.machine.has(cpu) => {
-                self.switch(cpu, prev, next, now);
-            }
-            Event::Freq { cpu, freq } if self.machine.has(cpu) => {
-                let d = self.cpus[cpu.index()].domain;
-                for i in 0..self.cpus.len() {
-                    if self.cpus[i].domain == d {
+            Event::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
+            Event::Freq { cpu, freq } => {
+                let d = self.state.cpu(cpu).domain();
+                for i in 0..self.accounted.len() {
+                    if self.state.cpus()[i].domain() == d {
                         self.account(i, now);
                     }
                 }
-                self.domains[d].freq = freq;
-                self.machine.set_freq(d, freq, now);
+                self.machine.account_domain(&self.state, d, now);
+                self.state.takes(event);
+                self.machine.freq_changed(&self.state, d, freq);
             }
-            Event::Idle { cpu, state } if self.machine.has(cpu) => {
-                self.machine.set_idle(cpu, state, now);
+            Event::Idle { cpu, .. } => {
+                self.machine.before(&self.state, cpu);
+                self.state.takes(event);
+                self.machine.sleeps(&self.state, cpu);
             }
-            Event::Work { cpu, kind } if self.machine.has(cpu) => {
+            Event::Work { cpu, .. } => {
                 self.account(cpu.index(), now);
-                self.machine.set_work(cpu, kind, now);
+                self.machine.before(&self.state, cpu);
+                self.state.takes(event);
+                self.machine.works(&self.state, cpu);
             }
-            Event::Irq { cpu, enters } if self.machine.has(cpu) => {
-                self.machine.set_irq(cpu, enters, now);
+            Event::Irq { cpu, .. } => {
+                self.machine.before(&self.state, cpu);
+                self.state.takes(event);
+                self.machine.after(&self.state, cpu);
+            }
+            Event::Unseen { cpu } => {
+                (0..self.accounted.len()).for_each(|i| self.account(i, now));
+                self.machine.before(&self.state, cpu);
+                self.state.takes(event);
+                self.machine.after(&self.state, cpu);
             }
             Event::Job { task, mark } if self.begun => {
                 let since = |t: Instant| Instant(t.0.saturating_sub(self.from));
                 self.jobs.mark(task, now, mark.with_times(since));
             }
-            _ => {}
+            _ => self.state.takes(event),
         }
     }
 
-    fn created(&mut self, id: TaskId, comm: &str, now: u64) {
-        let name = group_name(comm);
+    /// The task of the workload of this place among the tracker's.
+    fn of(&mut self, place: usize) -> Option<&mut Task> {
+        self.tasks.get_mut(self.state.at(place).note as usize)
+    }
+
+    fn created(&mut self, id: TaskId, comm: Name, user: bool, cpu: CpuId) {
+        let place = self.state.created(id, comm, user, cpu);
+        if !user {
+            return;
+        }
+        let name = group_name(&comm);
         let known = self.groups.iter().position(|(n, _)| n == name);
         let group = known.unwrap_or(self.groups.len());
         if known.is_none() {
             self.groups.push((name.to_string(), Group::default()));
         }
-        let counts = self.begun;
-        self.tasks
-            .insert(id, Task { group, doing: Doing::Woken, woke: now, counts, last_on: None });
+        self.state.note(place, self.tasks.len() as u32);
+        self.tasks.push(Task { group, counts: self.begun, last_on: None });
     }
 
-    fn switch(
-        &mut self,
-        cpu: CpuId,
-        prev: Option<(TaskId, SwitchOut)>,
-        next: Option<TaskId>,
-        now: u64,
-    ) {
+    fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) {
+        let (now, ran) = (self.state.now(), self.state.cpu(cpu).current().is_some());
         self.account(cpu.index(), now);
-        if let Some((id, how)) = prev
-            && let Some(t) = self.tasks.get_mut(&id)
-            && t.doing != Doing::Gone
+        let leaves = prev.filter(|(_, how)| *how != SwitchOut::Preempted);
+        if let Some(of) = leaves.and_then(|(id, _)| self.state.task(id))
+            && let Some(t) = self.tasks.get(of.note as usize).filter(|t| t.counts)
+            && let Some(woke) = of.woke.filter(|_| of.doing != Doing::Gone)
         {
-            t.doing = match how {
-                SwitchOut::Preempted => Doing::Waits,
-                SwitchOut::Sleeping => Doing::Sleeps,
-                SwitchOut::Exited => Doing::Gone,
-            };
-            if how != SwitchOut::Preempted && t.counts {
-                self.groups[t.group].1.activations.add(now - t.woke);
-            }
+            self.groups[t.group].1.activations.add(now - woke);
         }
-        self.cpus[cpu.index()].current = next;
-        self.machine.switch(cpu, next, now);
-        let Some((id, t)) = next.and_then(|id| Some((id, self.tasks.get_mut(&id)?))) else {
-            return;
-        };
-        debug_assert!(t.doing != Doing::Gone, "{id:?} runs after its exit");
-        match t.doing {
-            Doing::Woken if t.counts => self.groups[t.group].1.wakeups.add(now - t.woke),
-            // The task's wakeup was lost.
-            Doing::Sleeps => t.counts = false,
-            _ => {}
+        self.machine.before(&self.state, cpu);
+        let places = self.state.of_switch(cpu, prev, next);
+        let begins = self.state.switched(cpu, prev, next, places);
+        self.machine.switched(&self.state, cpu, ran);
+        let Some(begins) = begins else { return };
+        let note = self.state.at(begins.placed.task).note as usize;
+        let Some(t) = self.tasks.get_mut(note) else { return };
+        // The task's wakeup was lost.
+        t.counts &= begins.placed.woken_from.is_none();
+        if let Some((woken, _)) = begins.waited.filter(|_| t.counts) {
+            self.groups[t.group].1.wakeups.add(now - woken);
         }
-        t.doing = Doing::Runs;
         let from = t.last_on.replace(cpu);
         self.migrations += u64::from(self.begun && from.is_some_and(|from| from != cpu));
     }
 
     /// Accounts what a task of the workload has run on the CPU of this index until now.
     fn account(&mut self, i: usize, now: u64) {
-        let cpu = &mut self.cpus[i];
-        let ns = now - std::mem::replace(&mut cpu.since, now);
-        let Some(task) = cpu.current.and_then(|id| self.tasks.get(&id)) else { return };
+        let ns = now - std::mem::replace(&mut self.accounted[i], now);
+        let cpu = &self.state.cpus()[i];
+        let task = cpu.running().map(|place| self.state.at(place).note as usize);
+        let Some(task) = task.and_then(|note| self.tasks.get(note)) else { return };
         self.groups[task.group].1.ran += ns;
-        let domain = &mut self.domains[cpu.domain];
-        domain.ns += ns;
-        domain.khz_ns += u128::from(ns) * u128::from(domain.freq.0);
+        let d = cpu.domain();
+        let lowest = || self.platform.domains[d].opps.first().map_or(KHz(0), |o| o.freq);
+        let freq = self.state.domain(d).freq().unwrap_or_else(lowest);
+        self.domains[d].ns += ns;
+        self.domains[d].khz_ns += u128::from(ns) * u128::from(freq.0);
     }
 
     fn finish(mut self) -> Vec<Reading> {
@@ -426,7 +420,7 @@ impl Run {
         if length == 0 {
             return Vec::new();
         }
-        for i in 0..self.cpus.len() {
+        for i in 0..self.accounted.len() {
             self.account(i, length);
         }
         let second = length as f64 / 1e9;
@@ -475,13 +469,14 @@ impl Run {
             }
         }
         let platform = Arc::clone(&self.platform);
-        if let (_, Some(mj), _) = self.machine.finish(&platform, length) {
+        if let (_, Some(mj), _) = self.machine.finish(&self.state, &platform, length) {
             say(Kind::Energy, "", mj / second, 0.0);
         }
         say(Kind::Migrations, "", self.migrations as f64 / second, 0.0);
-        let tasks = self.tasks;
+        let state = self.state;
         self.jobs.cut_off(length);
-        for j in self.jobs.finish(length, |id| tasks.get(&id).map(|_| String::new())) {
+        let ours = |id| state.task(id).filter(|t| t.user).map(|_| String::new());
+        for j in self.jobs.finish(length, ours) {
             of_jobs(&j, second, |kind, value, of| say(kind, &j.name, value, of));
         }
         all.sort_by_key(|r| r.kind);

@@ -15,29 +15,17 @@ use crate::result::{Burst, EndedBy, Migration, Reservation, Throttled};
 use crate::stretch::{Position, Watch};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
+use risetime_trace::tracker::{Doing, Task as Followed};
 
 /// A sleep of at least this many ns ends a burst.
 pub(crate) const SLEEP_NS: u64 = 4_500_000;
 
-/// Activity of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
-    /// Runnable, not running.
-    Waits,
-    /// Running there.
-    Runs(CpuId),
-    /// Asleep since.
-    Sleeps(u64),
-    /// Has exited.
-    Gone,
-}
-
-/// A task of the workload.
+/// The figures of a task of the workload.
 pub(crate) struct Task {
+    /// Place of the task among the tracker's.
+    pub(crate) place: usize,
     pub(crate) id: TaskId,
     pub(crate) comm: String,
-    pub(crate) doing: Doing,
-    pub(crate) cpu: CpuId,
     pub(crate) most: Most,
     pub(crate) bursts: u32,
     /// The task's group among [`Groups`](crate::latency::Groups).
@@ -48,9 +36,8 @@ pub(crate) struct Task {
     period: Option<u64>,
     /// State in which waiting for a CPU is lost while the task is not throttled.
     pub(crate) waits: State,
-    /// True while the reservation is used up; then how often it was, and how long the task waited
-    /// for the next period's runtime.
-    throttled: bool,
+    /// Number of times that the reservation was used up, and time for which the task waited for the
+    /// next period's runtime.
     throttles: u32,
     throttled_ns: u64,
     /// … of which this time, and the longest.
@@ -60,19 +47,10 @@ pub(crate) struct Task {
     position: Position,
     /// A stretch of it that is looked for.
     pub(crate) watch: Option<Box<Watch>>,
-    /// Time at which the task first had a CPU.
-    pub(crate) first_ran: Option<u64>,
-    /// Begin of the present activation, as time and as position in the program.
-    woke: u64,
+    /// Begin of the present activation, as position in the program.
     woke_at: Position,
-    /// Time of the wakeup, or creation, since which the task waits for a CPU.
-    pub(crate) woken: Option<u64>,
-    /// Time at which the wakeup that is to come was due, or the one since which the task waits for
-    /// a CPU.
-    pub(crate) due: Option<u64>,
-    /// Time at which the task exited.
-    pub(crate) gone: Option<u64>,
-    pub(crate) created: u64,
+    /// True once its present burst is closed, although it may go on: events were lost.
+    cut: bool,
     /// Time by which the task has taken longer so far than at full speed, in ns on the scale of
     /// [`ONE`], and by its last wakeup.
     longer: u128,
@@ -110,44 +88,31 @@ type Moved = (u64, (CpuId, CpuId), (usize, usize), &'static str);
 
 impl Task {
     /// A task that became runnable at `now`. `curves`: keep a timeline.
-    pub(crate) fn new(
-        id: TaskId,
-        comm: &str,
-        cpu: CpuId,
-        now: u64,
-        most: Most,
-        curves: bool,
-    ) -> Task {
+    pub(crate) fn new(place: usize, of: &Followed, most: Most, curves: bool) -> Task {
+        let now = of.created;
         let mut present = Box::new(Figures::default());
         if curves {
             present.curves = Some(Box::default());
         }
         present.restart(now);
         Task {
-            id,
-            comm: comm.to_owned(),
-            doing: Doing::Waits,
-            cpu,
+            place,
+            id: of.id,
+            comm: of.comm.into(),
             most,
             bursts: 1,
             group: 0,
             policies: Vec::new(),
             period: None,
             waits: State::WaitingForCpu,
-            throttled: false,
             throttles: 0,
             throttled_ns: 0,
             throttled_now: 0,
             throttled_longest: 0,
             position: Position::default(),
             watch: None,
-            first_ran: None,
-            woke: now,
             woke_at: Position::default(),
-            woken: Some(now),
-            due: None,
-            gone: None,
-            created: now,
+            cut: false,
             longer: 0,
             longer_at_wake: 0,
             energy: Some(0),
@@ -166,7 +131,7 @@ impl Task {
     /// Sets the policy that the task is under from now on. The one it was created with, if it took
     /// it off again before it had run for some time, does not count: a thread asks for its policy
     /// itself, and needs some µs for that.
-    pub(crate) fn set_policy(&mut self, now: u64, policy: Policy) {
+    pub(crate) fn set_policy(&mut self, now: u64, first_ran: Option<u64>, policy: Policy) {
         /// A task may change its parameters without end.
         const MANY: usize = 8;
         const SOME_TIME: u64 = 1_000_000;
@@ -174,7 +139,7 @@ impl Task {
             Policy::Deadline { period, .. } => Some(period.0),
             _ => None,
         };
-        let ran = self.first_ran.is_some_and(|at| now - at >= SOME_TIME);
+        let ran = first_ran.is_some_and(|at| now - at >= SOME_TIME);
         if !ran {
             self.policies.clear();
         } else if self.policies.is_empty() {
@@ -196,12 +161,19 @@ impl Task {
         self.since == now
     }
 
-    /// Accounts the time until `now`, which is later than what is accounted; `place` is where it runs, if it runs.
+    /// Accounts the time until `now`, which is later than what is accounted, of a task that `of` tells of; `place` is where it
+    /// runs, if it runs.
     #[inline]
-    pub(crate) fn account(&mut self, now: u64, place: Option<Place>, tick: u64, levels: &Levels) {
+    pub(crate) fn account(
+        &mut self,
+        (now, tick): (u64, u64),
+        of: &Followed,
+        place: Option<Place>,
+        levels: &Levels,
+    ) {
         let dt = now - self.since;
         let from = std::mem::replace(&mut self.since, now);
-        if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
+        if !of.doing.is_awake() {
             return;
         }
         let speed = place.map_or(0, |place| place.speed);
@@ -216,7 +188,7 @@ impl Task {
             place,
             util: self.util,
             most: self.most,
-            waits: if self.throttled { State::Throttled } else { self.waits },
+            waits: if of.throttled { State::Throttled } else { self.waits },
             reserved: self.period.is_some(),
             tick,
         };
@@ -224,7 +196,7 @@ impl Task {
         if let Some(watch) = &mut self.watch {
             watch.add(&piece);
         }
-        if self.throttled && self.doing == Doing::Waits {
+        if of.throttled && of.doing == Doing::Waits {
             self.throttled_ns += dt;
             self.throttled_now += dt;
             self.throttled_longest = self.throttled_longest.max(self.throttled_now);
@@ -242,11 +214,6 @@ impl Task {
         if let Some(watch) = &mut self.watch {
             watch.stolen(key, ns, speed);
         }
-    }
-
-    /// The time that the task's present activation has taken, in ns; `None`: the task is not awake.
-    pub(crate) fn awake_for(&self, now: u64) -> Option<u64> {
-        matches!(self.doing, Doing::Waits | Doing::Runs(_)).then_some(now - self.woke)
     }
 
     /// The time by which the present activation is longer than at full speed, in ns.
@@ -270,7 +237,6 @@ impl Task {
     /// Notes that the task's reservation is used up (`on`), or that it has its next instance;
     /// accounted until now.
     pub(crate) fn throttle(&mut self, on: bool) {
-        self.throttled = on;
         self.throttled_now = 0;
         self.throttles += u32::from(on);
     }
@@ -287,9 +253,9 @@ impl Task {
 
     /// The state of the task's reservation by `end`; `None`: it has none. `told`: the trace says
     /// when its runtime was used up.
-    pub(crate) fn reservation(&self, end: u64, told: bool) -> Option<Reservation> {
+    pub(crate) fn reservation(&self, of: &Followed, end: u64, told: bool) -> Option<Reservation> {
         let period = self.period?;
-        let unfinished = self.awake_for(end);
+        let unfinished = of.awake_for(end);
         Some(Reservation {
             unfinished_ms: unfinished.map(ms),
             due: unfinished.map_or(0, |ns| ns / period.max(1)),
@@ -297,14 +263,13 @@ impl Task {
                 n: self.throttles,
                 ms: ms(self.throttled_ns),
                 longest_ms: ms(self.throttled_longest),
-                replenished: self.throttles - u32::from(self.throttled),
+                replenished: self.throttles - u32::from(of.throttled),
             }),
         })
     }
 
     /// Notes that the task fell asleep; accounted until `now`.
     pub(crate) fn sleep(&mut self, now: u64) {
-        self.doing = Doing::Sleeps(now);
         self.position.sleeps = self.position.sleeps.saturating_add(1);
         if let Some(watch) = &mut self.watch {
             watch.sleeps(now, self.position);
@@ -314,34 +279,43 @@ impl Task {
         }
     }
 
-    /// Notes that the task has exited; accounted until `now`.
+    /// Notes that the task has exited, which it had not; accounted until `now`.
     pub(crate) fn exit(&mut self, now: u64) {
-        if self.doing != Doing::Gone {
-            if let Some(watch) = &mut self.watch {
-                watch.close(now, EndedBy::Exit);
-            }
-            self.position = self.position.awake();
-            self.figures().for_each(|f| f.asleep(now));
+        if let Some(watch) = &mut self.watch {
+            watch.close(now, EndedBy::Exit);
+        }
+        self.position = self.position.awake();
+        self.figures().for_each(|f| f.asleep(now));
+        if !self.cut {
             self.close(now, EndedBy::Exit);
-            self.doing = Doing::Gone;
-            self.gone = Some(now);
         }
     }
 
-    /// Notes that the task woke up, if it slept. True: a new burst begins.
-    pub(crate) fn wake(&mut self, now: u64, levels: &Levels) -> bool {
-        let Doing::Sleeps(asleep) = self.doing else {
-            return false;
-        };
-        self.doing = Doing::Waits;
-        (self.since, self.woke) = (now, now);
+    /// Notes that nothing is known of the task from `now` on, until which it is accounted; `of`: what it did, and since when.
+    pub(crate) fn lose(&mut self, now: u64, (doing, since): (Doing, u64)) {
+        let asleep = doing == Doing::Sleeps;
+        match asleep && now - since >= SLEEP_NS {
+            true => self.close(since, EndedBy::Sleep),
+            false => self.close(now, EndedBy::RunEnd),
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.close(now, EndedBy::RunEnd);
+        }
+        self.cut = true;
+        if self.present.curves.is_some() {
+            self.figures().for_each(|f| f.asleep(now));
+        }
+    }
+
+    /// Notes that the task woke up from what it did before, since when; until `now` it is accounted. True: a new burst begins.
+    pub(crate) fn wake(&mut self, now: u64, from: (Doing, u64), levels: &Levels) -> bool {
         self.longer_at_wake = self.longer;
         self.woke_at = self.position;
-        self.woken = Some(now);
         if let Some(watch) = &mut self.watch {
             watch.wakes(now, self.position);
         }
-        let new = now - asleep >= SLEEP_NS;
+        let asleep = from.1;
+        let new = self.cut || now - asleep >= SLEEP_NS;
         let moved = self.asleep_moved.take();
         // A CPU may be told of before the wakeup that it belongs to.
         let (of_new, of_old) = match moved {
@@ -352,7 +326,9 @@ impl Task {
         if !new {
             return false;
         }
-        self.close(asleep, EndedBy::Sleep);
+        if !std::mem::take(&mut self.cut) {
+            self.close(asleep, EndedBy::Sleep);
+        }
         self.flush_util(now, levels);
         self.keep();
         let drawn = self.best.as_ref().is_some_and(|best| best.curves.is_some());
@@ -389,19 +365,22 @@ impl Task {
         }
     }
 
-    /// Notes that the task is now on `to`.
-    pub(crate) fn migrate(&mut self, now: u64, to: CpuId, why: &'static str, machine: &Machine) {
-        let from = std::mem::replace(&mut self.cpu, to);
-        if from == to {
-            return;
-        }
+    /// Notes that the task went from one CPU to another, asleep or not.
+    pub(crate) fn migrate(
+        &mut self,
+        now: u64,
+        (from, to): (CpuId, CpuId),
+        asleep: bool,
+        why: &'static str,
+        machine: &Machine,
+    ) {
         if self.listed {
             self.news.push(News::Migration(Migration { at_ms: ms(now), from, to, why }));
         }
         let moved = (now, (from, to), (machine.kind(from), machine.kind(to)), why);
-        let earlier = match self.doing {
-            Doing::Sleeps(_) => self.asleep_moved.replace(moved),
-            _ => Some(moved),
+        let earlier = match asleep {
+            true => self.asleep_moved.replace(moved),
+            false => Some(moved),
         };
         earlier.into_iter().for_each(|moved| self.moved(moved));
     }
@@ -435,13 +414,14 @@ impl Task {
         }
     }
 
-    /// Closes the run at `end`, until which it is accounted.
-    pub(crate) fn finish(&mut self, end: u64, levels: &Levels) {
-        match self.doing {
-            Doing::Sleeps(asleep) if end - asleep >= SLEEP_NS => self.close(asleep, EndedBy::Sleep),
+    /// Closes the run at `end`, until which the task is accounted that `of` tells of.
+    pub(crate) fn finish(&mut self, of: &Followed, end: u64, levels: &Levels) {
+        match of.doing {
+            Doing::Sleeps if end - of.since >= SLEEP_NS => self.close(of.since, EndedBy::Sleep),
             Doing::Gone => {}
+            _ if self.cut => {}
             doing => {
-                if !matches!(doing, Doing::Sleeps(_)) {
+                if doing != Doing::Sleeps {
                     self.position = self.position.awake();
                 }
                 self.close(end, EndedBy::RunEnd);

@@ -5,3 +5,4 @@ mod definitions;
 mod figures;
 mod properties;
 mod readings;
+mod unseen;

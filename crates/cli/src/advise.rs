@@ -1,6 +1,6 @@
 //! `risetime advise`: what a user can change, and what it brings.
 
-use crate::args::{Advise, OF_A_MACHINE, OF_THE_VM, TextOrJson};
+use crate::args::{Advise, OF_A_MACHINE, OF_THE_VM};
 use crate::output::{self, Failure};
 use crate::plot::NO_ENERGY;
 use crate::run::Bar;
@@ -56,9 +56,9 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
     };
     args.plot.draw(|| picture::advice(&advice))?;
     let command = command(args);
-    output::print(&match args.format {
-        TextOrJson::Json => json::advice(&advice, &command, real.as_ref()),
-        TextOrJson::Text => text::advice(&advice, &command, real.as_ref(), &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::advice(&advice, &command, real.as_ref()),
+        Some(form) => form.of(|style| text::advice(&advice, &command, real.as_ref(), style)),
     })
 }
 
@@ -70,9 +70,9 @@ fn to_a_goal(args: &Advise, wanted: &Wanted, text: &str) -> Result<ExitCode, Fai
     let sought = risetime_lab::advise_goal(wanted, &goal, |done| bar.at(done as u64))?;
     drop(bar);
     let command = command(args);
-    output::print(&match args.format {
-        TextOrJson::Json => json::goal(&sought, &command),
-        TextOrJson::Text => text::goal(&sought, &command, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::goal(&sought, &command),
+        Some(form) => form.of(|style| text::goal(&sought, &command, style)),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::{Compare, CompareFormat, OF_A_MACHINE, StartUtils};
 use crate::output::{self, Failure};
+use crate::prose::Prose;
 use crate::run::{Bar, note_doubts};
 use risetime_analysis::metric::Metric;
 use risetime_analysis::{Compared, Measured, Subject, switched};
@@ -61,8 +62,9 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
         CompareFormat::Json => out.write_all(json::compare(&compared).as_bytes()),
         CompareFormat::Csv => csv::compare(out, &compared, &args.settings.all()),
         CompareFormat::Mail => out.write_all(text::mail(&compared).as_bytes()),
-        CompareFormat::Text => {
-            out.write_all(text::compared(&compared, &output::style()).as_bytes())
+        CompareFormat::Text | CompareFormat::Markdown | CompareFormat::Html => {
+            let form = args.format.prose().unwrap_or(Prose::Terminal);
+            out.write_all(form.of(|style| text::compared(&compared, style)).as_bytes())
         }
     })
 }

@@ -1,6 +1,6 @@
 //! `risetime explain`: what a burst lost its time to.
 
-use crate::args::{Explain, OF_A_MACHINE, TextOrJson};
+use crate::args::{Explain, OF_A_MACHINE};
 use crate::output::{self, Failure};
 use crate::run::{Bar, note_doubts};
 use risetime_kernel::units::Span;
@@ -29,9 +29,9 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     }
     drop(bar);
     args.plot.draw(|| picture::causes(&explanations))?;
-    output::print(&match args.format {
-        TextOrJson::Json => json::explain(&explanations),
-        TextOrJson::Text => text::explain(&explanations, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::explain(&explanations),
+        Some(form) => form.of(|style| text::explain(&explanations, style)),
     })
 }
 

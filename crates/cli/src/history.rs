@@ -1,6 +1,6 @@
 //! `risetime history`: one experiment under one kernel release after another.
 
-use crate::args::{History, OF_THE_VM, TextOrJson};
+use crate::args::{History, OF_THE_VM};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use crate::vm;
@@ -110,9 +110,9 @@ fn whole(
         risetime_lab::history(request, kernels, told, phases, |done| bar.at(done as u64))?;
     drop(bar);
     args.plot.draw(|| picture::history(&history))?;
-    output::print(&match args.format {
-        TextOrJson::Json => json::history(&history),
-        TextOrJson::Text => text::history(&history, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::history(&history),
+        Some(form) => form.of(|style| text::history(&history, style)),
     })
 }
 
@@ -137,11 +137,11 @@ fn bisect(
         Some(first) if real => between(&names[first - 1], &names[first]),
         _ => Vec::new(),
     };
-    output::print(&match args.format {
-        TextOrJson::Json => json::bisected(asked.1, side, &names, &found, &between),
-        TextOrJson::Text => {
-            let figure = (asked.1, phases);
-            text::bisected(figure, side, &names, &found, &between, &output::style())
+    let figure = (asked.1, phases);
+    output::print(&match args.format.prose() {
+        None => json::bisected(asked.1, side, &names, &found, &between),
+        Some(form) => {
+            form.of(|style| text::bisected(figure, side, &names, &found, &between, style))
         }
     })
 }

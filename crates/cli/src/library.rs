@@ -59,9 +59,9 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
                 let all = risetime_sim::power_hal::REGISTRY.iter();
                 ("power HALs", rows(all.map(|d| (d.name, d.doc))))
             }
-            What::Settings => return text::param_table(&risetime_sim::catalogue(), &style),
+            What::Settings => return text::param_table(&risetime_sim::catalogue(), &style).into(),
         };
-        text::names(title, &rows, &style)
+        text::names(title, &rows, &style).into()
     };
     let pages: Vec<String> = kinds.into_iter().map(page).collect();
     output::print(&pages.join("\n"))

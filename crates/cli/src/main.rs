@@ -19,6 +19,7 @@ mod interference;
 mod library;
 mod output;
 mod plot;
+mod prose;
 mod report;
 mod reproduce;
 mod run;

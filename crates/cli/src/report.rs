@@ -2,6 +2,7 @@
 
 use crate::args::{Format, Report};
 use crate::output::{self, Failure};
+use crate::prose::Prose;
 use crate::run::page;
 use risetime_analysis::{RunResult, Timeline};
 use risetime_lab::{PhaseRuns, Saved, is_saved, read_saved, series_of};
@@ -66,8 +67,9 @@ fn single(
     output::stream(|out| match args.format {
         Format::Json => json::runs(out, &mut told),
         Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text => {
-            let style = output::style();
+        Format::Text | Format::Markdown | Format::Html => {
+            let form = args.format.prose().unwrap_or(Prose::Terminal);
+            let style = form.style();
             let page = match followed.as_slice() {
                 [(one, curves)] => text::run(one, curves, view, &style),
                 _ => {
@@ -75,7 +77,7 @@ fn single(
                     text::compare(&results.collect::<Vec<_>>(), view, &style)
                 }
             };
-            out.write_all(page.as_bytes())
+            out.write_all(form.all(&[page]).as_bytes())
         }
     })
 }
@@ -97,6 +99,9 @@ fn series(
     output::stream(|out| match args.format {
         Format::Json => json::phases(out, &mut told, &policies),
         Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text => out.write_all(page(args.every_phase, &columns, view).as_bytes()),
+        Format::Text | Format::Markdown | Format::Html => {
+            let form = args.format.prose().unwrap_or(Prose::Terminal);
+            out.write_all(page(form, args.every_phase, &columns, view).as_bytes())
+        }
     })
 }

@@ -1,6 +1,6 @@
 //! `risetime reproduce`: a document's numbers beside ours.
 
-use crate::args::{Reproduce, TextOrJson};
+use crate::args::Reproduce;
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_analysis::study::{Against, JudgedRow};
@@ -35,9 +35,9 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     }
     drop(bar);
     args.plot.draw(|| picture::study(&done))?;
-    output::print(&match args.format {
-        TextOrJson::Json => json::study(&done),
-        TextOrJson::Text => text::study(&done, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::study(&done),
+        Some(form) => form.of(|style| text::study(&done, style)),
     })?;
     // Fewer phases hold less, and now and then more: nothing to change the study for.
     if args.phases >= risetime_study::STUDY_PHASES {

@@ -2,6 +2,7 @@
 
 use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
+use crate::prose::Prose;
 use crate::spool::Spool;
 use crate::vm;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,6 +15,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 use risetime_lab::{PhaseRuns, Request, Saved, Shown, quoted};
 use risetime_model::{Experiment, InputError, micros, nearest};
+use risetime_report::page::Doc;
 use risetime_report::{Told, csv, json, picture, text};
 use risetime_sim::cause::Cause;
 use risetime_sim::{Counterfactual, Simulator};
@@ -21,7 +23,7 @@ use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
 use risetime_vm::fetch::Cache;
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
@@ -204,7 +206,7 @@ fn asked(args: &Run, experiments: &[Experiment]) -> Result<Option<String>, Failu
 
 fn options(args: &Run, about: Option<&str>) -> Options {
     Options {
-        timeline: args.format == Format::Text && args.full
+        timeline: args.format.prose().is_some() && args.full
             || args.plot.wanted()
             || args.save_result.is_some(),
         levels: args.levels.clone(),
@@ -244,7 +246,7 @@ fn single(
 ) -> Result<ExitCode, Failure> {
     let Asked { args, backend, experiments, set } = *of;
     // A page of text has all but the lists: of seconds of a server they are ten thousands of lines.
-    let listed = args.bursts || args.full && args.format != Format::Text;
+    let listed = args.bursts || args.full && args.format.prose().is_none();
     let list = || if listed { Spool::new(args.format, args.full).map(Some) } else { Ok(None) };
     let (runs, lists): (Vec<risetime_lab::Run>, Vec<_>) = match experiments {
         [one] => {
@@ -283,27 +285,64 @@ fn single(
     output::stream(|out| match args.format {
         Format::Json => json::runs(out, &mut told),
         Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text => {
+        Format::Text | Format::Markdown | Format::Html => {
+            let form = args.format.prose().unwrap_or(Prose::Terminal);
+            let style = form.style();
             let page = match results.as_slice() {
-                [one] => text::run(one, &timelines[0], &view, &output::style()),
-                several => text::compare(several, &view, &output::style()),
+                [one] => text::run(one, &timelines[0], &view, &style),
+                several => text::compare(several, &view, &style),
             };
-            out.write_all(page.as_bytes())?;
-            for told in &mut told {
-                if let Some(lines) = &mut told.listed {
-                    let what = if args.full { "bursts and changes of CPU" } else { "bursts" };
-                    writeln!(out, "\nAll {what} under {}", told.run.policy)?;
-                    lines.try_for_each(|line| writeln!(out, "{}", line?))?;
-                    let late = text::late_jobs(told.run, &output::style());
-                    if !late.is_empty() {
-                        write!(out, "\n{late}")?;
-                    }
+            let what = if args.full { "bursts and changes of CPU" } else { "bursts" };
+            match form {
+                Prose::Terminal => {
+                    out.write_all(page.as_bytes())?;
+                    lists_as_text(out, &mut told, what, &style)
+                }
+                _ => {
+                    let docs = lists_as_docs(&mut told, what, &style)?;
+                    let docs: Vec<Doc> = std::iter::once(page).chain(docs).collect();
+                    out.write_all(form.all(&docs).as_bytes())
                 }
             }
-            Ok(())
         }
     })?;
     check(expected, results.iter())
+}
+
+/// Writes what was listed of each run, line by line, and its late jobs.
+fn lists_as_text(
+    out: &mut dyn Write,
+    all: &mut [Told<'_>],
+    what: &str,
+    style: &text::Style,
+) -> std::io::Result<()> {
+    for told in all {
+        let Some(lines) = &mut told.listed else { continue };
+        writeln!(out, "\nAll {what} under {}", told.run.policy)?;
+        lines.try_for_each(|line| writeln!(out, "{}", line?))?;
+        let late = text::late_jobs(told.run, style);
+        if !late.is_empty() {
+            write!(out, "\n{late}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The reports of what was listed of each run, and of its late jobs.
+fn lists_as_docs(
+    all: &mut [Told<'_>],
+    what: &str,
+    style: &text::Style,
+) -> std::io::Result<Vec<Doc>> {
+    let mut docs = Vec::new();
+    for told in all {
+        let Some(lines) = &mut told.listed else { continue };
+        let lines = lines.collect::<std::io::Result<Vec<String>>>()?;
+        docs.push(text::listed(&format!("All {what} under {}", told.run.policy), lines, style));
+        docs.push(text::late_jobs(told.run, style));
+    }
+    docs.retain(|doc| !doc.is_empty());
+    Ok(docs)
 }
 
 /// Whether all that was expected holds in each of `runs`; what does not is said.
@@ -398,28 +437,31 @@ fn series(
     output::stream(|out| match args.format {
         Format::Json => json::phases(out, &mut told, &policies),
         Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text => out.write_all(page(args.every_phase, &columns, &view).as_bytes()),
+        Format::Text | Format::Markdown | Format::Html => {
+            let form = args.format.prose().unwrap_or(Prose::Terminal);
+            out.write_all(page(form, args.every_phase, &columns, &view).as_bytes())
+        }
     })?;
     check(expected, all.iter().flat_map(|p| &p.runs))
 }
 
 /// The page of experiments that were run many times each.
 pub(crate) fn page(
+    form: Prose,
     every_phase: bool,
     columns: &[(&[RunResult], &PhaseSummary)],
     view: &text::View<'_>,
 ) -> String {
-    let style = output::style();
-    let each = || columns.iter().map(|(runs, summary)| (runs, summary));
-    match columns {
-        [(runs, summary)] => text::phases(runs, summary, every_phase, view, &style),
-        several if !every_phase => text::compare_phases(several, view, &style),
+    let style = form.style();
+    let docs = match columns {
+        [(runs, summary)] => vec![text::phases(runs, summary, every_phase, view, &style)],
         several => {
-            let pages =
-                each().map(|(runs, summary)| text::phases(runs, summary, true, view, &style));
-            text::compare_phases(several, view, &style) + &pages.collect::<String>()
+            let each = several.iter().filter(|_| every_phase);
+            let pages = each.map(|(runs, summary)| text::phases(runs, summary, true, view, &style));
+            std::iter::once(text::compare_phases(several, view, &style)).chain(pages).collect()
         }
-    }
+    };
+    form.all(&docs)
 }
 
 /// A progress bar on standard error that appears only after a second.

@@ -56,7 +56,7 @@ impl Lists for Spool {
         self.line(&match self.format {
             Format::Json => json::burst_line(task, comm, burst),
             Format::Csv => csv::burst_lines(task, comm, burst),
-            Format::Text => text::burst_line(comm, burst),
+            _ => text::burst_line(comm, burst),
         });
     }
     fn missed(&mut self, job: &str, missed: &Missed) {
@@ -64,7 +64,7 @@ impl Lists for Spool {
             Format::Json => self.line(&json::missed_line(job, missed)),
             Format::Csv => self.line(&csv::missed_lines(job, missed)),
             // A page has a table of the latest.
-            Format::Text => {}
+            _ => {}
         }
     }
     fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration) {
@@ -72,7 +72,7 @@ impl Lists for Spool {
             self.line(&match self.format {
                 Format::Json => json::migration_line(task, comm, migration),
                 Format::Csv => csv::migration_line(task, comm, migration),
-                Format::Text => text::migration_line(comm, migration),
+                _ => text::migration_line(comm, migration),
             });
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::args::{Format, OF_A_MACHINE, Sweep};
 use crate::output::{self, Failure};
+use crate::prose::Prose;
 use crate::run::Bar;
 use risetime_analysis::Subject;
 use risetime_analysis::metric::Metric;
@@ -39,8 +40,11 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     drop(bar);
     args.plot.draw(|| picture::sweep(&swept))?;
     match args.format {
-        Format::Text => output::print(&text::sweep(&swept, &output::style())),
         Format::Json => output::print(&json::sweep(&swept, &request.set)),
         Format::Csv => output::stream(|out| csv::sweep(out, &swept, &request.set)),
+        Format::Text | Format::Markdown | Format::Html => {
+            let form = args.format.prose().unwrap_or(Prose::Terminal);
+            output::print(&form.of(|style| text::sweep(&swept, style)))
+        }
     }
 }

@@ -47,8 +47,8 @@ pub(crate) fn findings() -> Vec<Finding> {
 }
 
 pub(crate) fn doctor(format: TextOrJson) -> Result<ExitCode, Failure> {
-    if format == TextOrJson::Text {
-        return output::print(&text::findings(&findings(), &output::style()));
+    if let Some(form) = format.prose() {
+        return output::print(&form.of(|style| text::findings(&findings(), style)));
     }
     let found: Vec<_> = risetime_host::doctor(&Root::new("/"))
         .iter()

@@ -147,9 +147,9 @@ fn list(args: &Verify) -> Result<ExitCode, Failure> {
             case.settings.clone(),
         ));
     }
-    output::print(&match args.format {
-        TextOrJson::Json => json::drawn(args.seed, &rows),
-        TextOrJson::Text => text::drawn(&rows, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::drawn(args.seed, &rows),
+        Some(form) => form.of(|style| text::drawn(&rows, style)),
     })
 }
 
@@ -228,7 +228,7 @@ fn shrink(
             tries: found.tries,
             done: found.done,
         }),
-        TextOrJson::Text => found.case.to_file(),
+        _ => found.case.to_file(),
     })
 }
 
@@ -291,15 +291,16 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
     remarks(experiments.iter().map(|(_, e)| e));
     let reference = format!("Linux {release} in a virtual machine");
     args.plot.draw(|| picture::spread(&reference, &set))?;
-    let (page, holds) = match (set.as_slice(), args.format) {
-        ([one], TextOrJson::Text) => {
-            (text::verify_spread(&reference, one, &output::style()), one.holds())
+    let (page, holds) = match (set.as_slice(), args.format.prose()) {
+        ([one], Some(form)) => {
+            (form.of(|style| text::verify_spread(&reference, one, style)), one.holds())
         }
-        ([one], TextOrJson::Json) => (json::verify_spread(&release, one), one.holds()),
-        (set, TextOrJson::Text) => {
-            (text::verify_spread_set(&reference, set, &output::style()), all_equivalent(set))
+        ([one], None) => (json::verify_spread(&release, one), one.holds()),
+        (set, Some(form)) => {
+            let page = form.of(|style| text::verify_spread_set(&reference, set, style));
+            (page, all_equivalent(set))
         }
-        (set, TextOrJson::Json) => (json::verify_spread_set(&release, set), all_equivalent(set)),
+        (set, None) => (json::verify_spread_set(&release, set), all_equivalent(set)),
     };
     output::print(&page)?;
     Ok(exit(holds))
@@ -319,10 +320,10 @@ fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Fa
         many => format!("{} experiments", many.len()),
     };
     let reference = format!("Linux {ran} in a virtual machine");
-    output::print(&match args.format {
-        TextOrJson::Json => json::verify_step(&name, &ran, &all),
-        TextOrJson::Text if args.first => text::verify_first(&reference, &all, &output::style()),
-        TextOrJson::Text => text::verify_step(&name, &reference, &all, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::verify_step(&name, &ran, &all),
+        Some(form) if args.first => form.of(|style| text::verify_first(&reference, &all, style)),
+        Some(form) => form.of(|style| text::verify_step(&name, &reference, &all, style)),
     })?;
     Ok(exit(all.holds()))
 }
@@ -375,9 +376,9 @@ fn phases(
     })?;
     bar.finish_and_clear();
     let reference = format!("Linux {release} in a virtual machine");
-    output::print(&match args.format {
-        TextOrJson::Json => json::verify_phases(name, &release, mode, &phased),
-        TextOrJson::Text => text::verify_phases(name, &reference, mode, &phased, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::verify_phases(name, &release, mode, &phased),
+        Some(form) => form.of(|style| text::verify_phases(name, &reference, mode, &phased, style)),
     })?;
     Ok(exit(phased.holds()))
 }
@@ -405,9 +406,9 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
     if args.mutants {
         let caught = risetime_verify::catch(&recorded)?;
         let holds = caught.iter().all(|c| c.by.is_some());
-        output::print(&match args.format {
-            TextOrJson::Json => json::mutants(&release, &caught),
-            TextOrJson::Text => text::mutants(&reference, &caught, &output::style()),
+        output::print(&match args.format.prose() {
+            None => json::mutants(&release, &caught),
+            Some(form) => form.of(|style| text::mutants(&reference, &caught, style)),
         })?;
         return Ok(exit(holds));
     }
@@ -415,9 +416,9 @@ fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure>
     let holds = risetime_verify::set_holds(&set);
     let whole = args.experiment.is_empty() && args.draw.is_none();
     let outside = if whole { risetime_verify::OUTSIDE } else { &[] };
-    output::print(&match args.format {
-        TextOrJson::Json => json::verify_set(&release, &set, outside, holds),
-        TextOrJson::Text => text::verify_set(&reference, &set, outside, holds, &output::style()),
+    output::print(&match args.format.prose() {
+        None => json::verify_set(&release, &set, outside, holds),
+        Some(form) => form.of(|style| text::verify_set(&reference, &set, outside, holds, style)),
     })?;
     Ok(exit(holds))
 }
@@ -478,23 +479,19 @@ fn page(
     found: &Verification,
     wanted: usize,
 ) -> String {
-    match format {
-        TextOrJson::Json => {
-            json::verify(experiment, release, &found.comparison, wanted, &found.unread)
-        }
-        TextOrJson::Text => text::verify(
-            &text::Verified {
-                experiment,
-                reference: &format!("Linux {release} in a virtual machine"),
-                comparison: &found.comparison,
-                wanted,
-                was: &found.reference,
-                simulated: &found.simulated,
-                unread: &found.unread,
-            },
-            &output::style(),
-        ),
-    }
+    let Some(form) = format.prose() else {
+        return json::verify(experiment, release, &found.comparison, wanted, &found.unread);
+    };
+    let verified = text::Verified {
+        experiment,
+        reference: &format!("Linux {release} in a virtual machine"),
+        comparison: &found.comparison,
+        wanted,
+        was: &found.reference,
+        simulated: &found.simulated,
+        unread: &found.unread,
+    };
+    form.of(|style| text::verify(&verified, style))
 }
 
 fn request(args: &Verify, workload: &str, platform: &str) -> Request {

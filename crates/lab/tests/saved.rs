@@ -40,7 +40,7 @@ fn reports(run: &Saved) -> [String; 4] {
     let curves = run.timeline.as_ref();
     let page = |full| {
         let view = View { about, task: run.shown.task.as_deref(), full, why: &run.shown.why };
-        text::run(&run.result, curves.unwrap_or(&Timeline::default()), &view, &style)
+        text::run(&run.result, curves.unwrap_or(&Timeline::default()), &view, &style).into()
     };
     let told = || [Told { run: &run.result, listed: None }];
     let (mut data, mut rows) = (Vec::new(), Vec::new());

@@ -1,12 +1,13 @@
 //! Results to what a person or a program reads. Pure: nothing is printed, nothing is read.
 //!
 //! [`json`] and [`csv`] hold every figure for programs; [`text`] says the same to a person
-//! at a terminal, the answer first and the evidence below it; [`picture`] draws it.
+//! at a terminal, the answer first and the evidence below it, as [`page`]s that are Markdown and HTML, too; [`picture`] draws it.
 
 mod apply;
 pub mod chart;
 pub mod csv;
 pub mod json;
+pub mod page;
 pub mod picture;
 pub mod text;
 mod words;

@@ -3,6 +3,7 @@
 mod chart;
 mod common;
 mod data;
+mod page;
 mod study;
 mod text;
 mod verify;

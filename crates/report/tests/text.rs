@@ -11,6 +11,7 @@ use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_model::settings::{Default as Value, Group, Home, Neutral, Range};
 use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
+use risetime_report::page::Doc;
 use risetime_report::text::{self, Demo, Style};
 use unicode_width::UnicodeWidthStr;
 
@@ -23,7 +24,7 @@ fn plain(width: usize) -> Style {
     Style { width, color: false, unicode: true }
 }
 
-fn demo(style: &Style) -> String {
+fn demo(style: &Style) -> Doc {
     let ((run, line), (fast, fast_line)) = (rampup(DEFAULT), rampup(FAST));
     let (figures, findings, next) = demo_parts();
     let screen = Demo {
@@ -112,7 +113,7 @@ fn jobs_are_told_of_policies_and_start_phases() {
 #[test]
 fn late_jobs_are_listed() {
     let mut run = common::frames();
-    assert_eq!(text::late_jobs(&run, &plain(80)), "");
+    assert_eq!(text::late_jobs(&run, &plain(80)).as_str(), "");
     let missed = |number| Missed {
         comm: "ui".into(),
         number,
@@ -187,9 +188,10 @@ fn catalogue() -> Catalogue {
 }
 
 /// All that a report of runs has.
-const FULL: text::View<'static> = text::View { about: "", task: None, full: true, why: &[] };
+pub(crate) const FULL: text::View<'static> =
+    text::View { about: "", task: None, full: true, why: &[] };
 /// View of a page's first screen.
-const SCREEN: text::View<'static> = text::View {
+pub(crate) const SCREEN: text::View<'static> = text::View {
     about: "What it is, in a line that a person wrote.",
     task: None,
     full: false,
@@ -198,6 +200,11 @@ const SCREEN: text::View<'static> = text::View {
 
 /// Every text there is.
 fn all_texts(style: &Style) -> Vec<String> {
+    all_pages(style).into_iter().map(String::from).collect()
+}
+
+/// Every page of them.
+pub(crate) fn all_pages(style: &Style) -> Vec<Doc> {
     let (run, line) = rampup(DEFAULT);
     let (short, short_line) = rampup(TOO_SHORT);
     let both = [run.clone(), rampup(FASTER_LIMIT).0, rampup(FAST).0, short.clone()];
@@ -362,7 +369,7 @@ fn figures_of_different_times_are_never_subtracted() {
     };
     let (one, mut other) = (rampup(DEFAULT).0, rampup(FAST).0);
     let text = |other: &RunResult| text::compare(&[one.clone(), other.clone()], &FULL, &plain(80));
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = |text: Doc| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let all = ["lost ms", "waiting ms", "energy, task mJ", "energy, all CPUs mJ"];
     let differ = |text: &str| all.map(|label| row(text, label));
     assert_eq!(differ(&text(&other)), [true; 4]);
@@ -471,7 +478,7 @@ fn nothing_to_report_is_reported() {
 
 /// Every report of a run; panics are failures. Returns the run's own text.
 fn check_all(run: &RunResult, line: &Timeline, style: &Style) -> String {
-    let text = text::run(run, line, &FULL, style);
+    let text = text::run(run, line, &FULL, style).to_string();
     let runs = [run.clone(), rampup(TOO_SHORT).0];
     let summary = phases_of(&runs);
     let screen = Demo {
@@ -485,10 +492,10 @@ fn check_all(run: &RunResult, line: &Timeline, style: &Style) -> String {
     };
     let texts = [
         text.clone(),
-        text::compare(&runs, &FULL, style),
-        text::phases(&runs, &summary, true, &FULL, style),
-        text::compare_phases(&[(&runs, &summary)], &FULL, style),
-        text::demo(&screen, style),
+        text::compare(&runs, &FULL, style).into(),
+        text::phases(&runs, &summary, true, &FULL, style).into(),
+        text::compare_phases(&[(&runs, &summary)], &FULL, style).into(),
+        text::demo(&screen, style).into(),
     ];
     for t in texts {
         check_width(&t, style.width.clamp(40, 200));

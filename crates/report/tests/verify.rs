@@ -98,6 +98,7 @@ fn pages(width: usize) -> String {
         text::verify_set(reference, &set, &[("m1/fork", "RCU keeps the tick")], false, &style),
         text::mutants(reference, &[caught(true), caught(false)], &style),
     ]
+    .map(String::from)
     .join("\n────\n")
 }
 
@@ -183,6 +184,7 @@ fn the_pages_of_a_spread() {
             text::verify_spread_set(reference, &all, &style),
             text::verify_spread_set(reference, &[], &style),
         ]
+        .map(String::from)
         .join("\n────\n");
         for line in text.lines() {
             assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
@@ -262,7 +264,7 @@ fn decisions_that_differ_are_grouped_and_the_first_is_shown_with_what_happened()
             text::verify_first(reference, &all, &style),
             text::verify_first(reference, &Stepped::default(), &style),
         ];
-        let text = pages.join("\n────\n");
+        let text = pages.map(String::from).join("\n────\n");
         for line in text.lines() {
             assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
         }

@@ -11,7 +11,9 @@
 //!
 //! Left out: an activation that the run cuts off.
 
-use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_kernel::units::{Instant, TaskId};
+use risetime_model::platform::Domain;
+use risetime_trace::tracker::{Doing, Tracker};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 
 /// Time until which a task is as it was forked, and its util_est falls after its util, in mainline,
@@ -41,17 +43,16 @@ pub(super) struct Activations {
     cycles: u64,
     ran: u64,
     first: Option<TaskId>,
-    woken: Instant,
     util: u64,
     est: u64,
     /// The first rise of util_est in the activation; 0: one that no dequeue can have made.
     rise: Option<Instant>,
-    /// CPU where the task runs, and the time since which that is not accounted yet.
-    on: Option<CpuId>,
+    /// Time since which what the task runs is not accounted yet.
     since: Instant,
-    /// kHz of each domain, by its first CPU; and each CPU's domain.
-    freqs: Vec<u64>,
-    domains: Vec<usize>,
+    /// State of machine and tasks.
+    state: Tracker,
+    /// kHz of each domain before any was told.
+    lowest: Vec<u64>,
 }
 
 /// The frequency that it ran at in these, on average, in kHz; `None`: it did not run.
@@ -62,17 +63,22 @@ pub(super) fn mean_khz<'a>(all: impl Iterator<Item = &'a Activation>) -> Option<
 
 impl Activations {
     fn account(&mut self, at: Instant) {
-        if let Some(cpu) = self.on {
+        let first = self.first.and_then(|first| self.state.task(first));
+        if let Some(Doing::Runs(cpu)) = first.map(|t| t.doing) {
             let ns = at.0.saturating_sub(self.since.0);
+            let of = self.state.cpu(cpu).domain();
+            let freq = self.state.domain(of).freq().map_or(self.lowest[of], |freq| freq.0);
             self.ran += ns;
-            self.cycles += ns * self.freqs[self.domains[cpu.index()]];
+            self.cycles += ns * freq;
         }
         self.since = at;
     }
 
     fn ended(&mut self, at: Instant) {
         let rose = self.rise.take().is_some_and(|rise| rise < at);
-        let (woken, util, est) = (self.woken, self.util, self.est);
+        let first = self.first.and_then(|first| self.state.task(first));
+        let Some(woken) = first.and_then(|t| t.woke).map(Instant) else { return };
+        let (util, est) = (self.util, self.est);
         let (cycles, ran) = (std::mem::take(&mut self.cycles), std::mem::take(&mut self.ran));
         self.all.push(Activation { woken, ended: at, util, est, rose, cycles, ran });
     }
@@ -80,15 +86,9 @@ impl Activations {
 
 impl TraceSink for Activations {
     fn header(&mut self, header: &Header) {
-        for (d, domain) in header.machine.platform.domains.iter().enumerate() {
-            self.freqs.push(domain.opps.first().map_or(0, |opp| opp.freq.0));
-            for cpu in &domain.cpus {
-                if self.domains.len() <= cpu.index() {
-                    self.domains.resize(cpu.index() + 1, 0);
-                }
-                self.domains[cpu.index()] = d;
-            }
-        }
+        let lowest = |d: &Domain| d.opps.first().map_or(0, |opp| opp.freq.0);
+        self.lowest = header.machine.platform.domains.iter().map(lowest).collect();
+        self.state = Tracker::of(header);
     }
 
     fn event(&mut self, at: Instant, event: &Event) {
@@ -96,9 +96,7 @@ impl TraceSink for Activations {
         match event {
             Event::TaskNew { task, user: true, .. } if self.first.is_none() => {
                 self.first = Some(*task);
-                self.woken = at;
             }
-            Event::Wakeup { task, .. } if ours(task) => self.woken = at,
             Event::PeltTask { task, util_avg, .. } if ours(task) => self.util = util_avg.0,
             Event::UtilEst { task, util_est } if ours(task) => {
                 // A tick may come at the instant of the dequeue, whose own sample is util_avg itself.
@@ -109,27 +107,19 @@ impl TraceSink for Activations {
                 }
                 self.est = util_est.0;
             }
-            Event::Freq { cpu, freq } => {
-                self.account(at);
-                self.freqs[self.domains[cpu.index()]] = freq.0;
-            }
-            Event::Switch { cpu, prev, next } => {
-                if let Some((task, how)) = prev
-                    && ours(task)
-                {
+            Event::Freq { .. } => self.account(at),
+            Event::Switch { prev, next, .. } => {
+                let prev = prev.filter(|(task, _)| ours(task));
+                if prev.is_some() || (next.is_some() && *next == self.first) {
                     self.account(at);
-                    self.on = None;
-                    if *how == SwitchOut::Sleeping {
-                        self.ended(at);
-                    }
                 }
-                if next.is_some() && *next == self.first {
-                    self.account(at);
-                    self.on = Some(*cpu);
+                if let Some((_, SwitchOut::Sleeping)) = prev {
+                    self.ended(at);
                 }
             }
             _ => {}
         }
+        self.state.event(at, event);
     }
 
     fn end(&mut self, _: Instant) {}

@@ -314,6 +314,12 @@ events! {
         /// The new value of the flag.
         on: bool,
     },
+    /// Nothing is known of `cpu` from here on, until its next `Switch` or `Idle`: its buffer has not begun, or events of it were
+    /// lost. Nor of any task that does not run on another CPU, until its next event.
+    'S' Unseen: Figures {
+        /// The CPU.
+        cpu: CpuId,
+    },
     /// A CPU comes online or goes offline.
     'h' Hotplug: Figures {
         /// The CPU.

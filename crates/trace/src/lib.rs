@@ -6,7 +6,6 @@
 
 mod backend;
 mod beside;
-mod cpu_use;
 mod event;
 mod header;
 mod hears;
@@ -16,12 +15,12 @@ mod parts;
 pub mod recording;
 mod sink;
 mod threads;
+pub mod tracker;
 mod why;
 pub mod write;
 
 pub use backend::Backend;
 pub use beside::beside;
-pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
 pub use event::{Event, Kind};
 pub use header::{
     Asked, BackendKind, BalanceMemory, Clock, Header, IdleMemory, Image, MachineInfo, Origin,

@@ -18,6 +18,7 @@ use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
 use risetime_sim::hooks::{Answer, FreqRequest, Point};
 use risetime_sim::mutant::Mutant;
+use risetime_trace::tracker::Tracker;
 use risetime_trace::{
     Backend, Event, Header, IdleType, Memory, RunError, SwitchOut, TraceSink, Why,
 };
@@ -263,28 +264,16 @@ struct There {
     looks: Vec<(Instant, CpuId, IdleType)>,
     /// True if the reference tells when governors look, and what they ask for.
     governs: bool,
-    names: BTreeMap<TaskId, String>,
-}
-
-impl TraceSink for There {
-    fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, event: &Event) {
-        if let Event::TaskNew { task, comm, .. } = event {
-            self.names.insert(*task, (*comm).to_string());
-        }
-    }
-    fn end(&mut self, _: Instant) {}
+    /// State of machine and tasks at the end.
+    state: Tracker,
 }
 
 impl There {
     /// `creator`: who creates the tasks moves itself, to the CPUs of whom it creates and back.
     fn of(reference: &Memory, creator: Option<TaskId>) -> There {
-        let mut there = There::default();
-        reference.replay(&mut there);
-        let mut awake: BTreeMap<TaskId, bool> = BTreeMap::new();
+        let state = reference.header().map_or_else(Tracker::default, Tracker::of);
+        let mut there = There { state, ..There::default() };
         let mut waking: BTreeMap<TaskId, Instant> = BTreeMap::new();
-        // Tasks of the classes above are pushed and pulled, which is no balancing.
-        let mut above: BTreeMap<TaskId, bool> = BTreeMap::new();
         for (at, event) in reference.events() {
             match *event {
                 Event::Waking { task, .. } => drop(waking.insert(task, *at)),
@@ -298,7 +287,6 @@ impl There {
                         let part = asked.take_while(|ask| ask.at >= begun);
                         part.filter(|ask| ask.by == By::Other).for_each(|ask| ask.by = By::Wakeup);
                     }
-                    awake.insert(task, true);
                     there.wakeups.entry(task).or_default().push((begun, *at));
                 }
                 Event::Resched { cpu, lazy } => {
@@ -312,23 +300,23 @@ impl There {
                         asked.push(Ask { at: *at, by: By::Over, lazy: false });
                     }
                     there.switches.entry(cpu).or_default().push((*at, prev));
-                    if let Some((task, out)) = prev {
-                        awake.insert(task, out == SwitchOut::Preempted);
-                    }
                 }
                 Event::PeltCfs { cpu, .. } | Event::PeltTask { cpu, .. } => {
                     there.updates.entry(cpu).or_default().push(*at);
                 }
-                Event::Prio { task, prio } => drop(above.insert(task, prio < MAX_RT_PRIO)),
+                // Tasks of the classes above are pushed and pulled, which is no balancing.
                 Event::Migrate { task, from, to, .. }
-                    if awake.get(&task).copied().unwrap_or(false)
-                        && !above.get(&task).copied().unwrap_or(false)
-                        && creator != Some(task) =>
+                    if creator != Some(task)
+                        && there
+                            .state
+                            .task(task)
+                            .is_some_and(|t| t.doing.is_awake() && t.prio >= MAX_RT_PRIO) =>
                 {
                     there.moves.push((*at, task, from, to));
                 }
                 _ => {}
             }
+            there.state.event(*at, event);
         }
         there
     }
@@ -349,7 +337,7 @@ impl There {
     }
 
     fn name(&self, task: TaskId) -> String {
-        self.names.get(&task).cloned().unwrap_or_else(|| task.to_string())
+        self.state.task(task).map_or_else(|| task.to_string(), |t| t.comm.into())
     }
 
     /// Describes a decision that differs: whose, what, and why.

@@ -6,32 +6,33 @@ use crate::known::{Known, NO_FREQUENCIES};
 
 impl Run<'_> {
     pub(super) fn finish(mut self) -> (RunResult, Option<Timeline>) {
-        let end = self.now;
+        let end = self.state.now();
         for index in 0..self.tasks.len() {
             self.account(index);
             let t = &self.tasks[index];
             self.jobs.spent(t.id, t.energy, t.longer());
-            if t.first_ran.is_none() {
-                self.jobs.waits(t.id, t.created);
+            let of = self.state.at(t.place);
+            if of.first_ran.is_none() {
+                self.jobs.waits(t.id, of.created);
             }
         }
         self.jobs.cut_off(end);
         self.tell_missed();
         let (cpus, energy_mj, machine_notes) =
-            self.machine.finish(&self.header.machine.platform, end);
+            self.machine.finish(&self.state, &self.header.machine.platform, end);
         let known = self.known();
         let mut notes = self.notes(known, machine_notes);
         for t in &mut self.tasks {
-            t.finish(end, &self.levels);
+            t.finish(self.state.at(t.place), end, &self.levels);
         }
         (0..self.tasks.len()).for_each(|index| self.tell(index));
         let lead = self.leading();
         let names: HashMap<TaskId, &str> =
             self.tasks.iter().map(|t| (t.id, t.comm.as_str())).collect();
         let work: u128 = self.tasks.iter().map(|t| t.whole.work(&self.machine)).sum();
-        let gone = self.tasks.iter().filter_map(|t| t.gone);
+        let gone = self.tasks.iter().filter_map(|t| self.state.at(t.place).gone);
         let exited = (gone.clone().count() as u64, self.tasks.len() as u64);
-        let first = self.tasks.iter().map(|t| t.created).min();
+        let first = self.tasks.iter().map(|t| self.state.at(t.place).created).min();
         let last = gone.max().filter(|_| exited.0 == exited.1);
         let makespan_ms = last.zip(first).map(|(last, first)| ms(last - first));
         let pieces = match self.activations.take() {
@@ -46,11 +47,12 @@ impl Run<'_> {
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());
         for (index, mut t) in self.tasks.into_iter().enumerate() {
-            if let Some(ns) = t.awake_for(end).filter(|ns| end - ns >= self.from) {
+            let of = self.state.at(t.place);
+            if let Some(ns) = of.awake_for(end).filter(|ns| end - ns >= self.from) {
                 self.latency.cut_off(t.group, ns);
             }
             let (result, curves) =
-                task_result(&mut t, (end, told), &self.levels, &self.machine, &mut notes);
+                task_result(&mut t, of, (end, told), &self.levels, &self.machine, &mut notes);
             timeline = timeline.or(curves.filter(|_| index == lead));
             tasks.push(result);
         }
@@ -137,6 +139,7 @@ impl Run<'_> {
         notes.extend(self.quotas.iter().filter_map(used_up));
         notes.extend(self.thermal.too_hot());
         notes.extend(left_out(&self.header));
+        notes.extend(self.machine.unseen());
         notes
     }
 }
@@ -155,13 +158,14 @@ fn left_out(header: &Header) -> Option<String> {
 
 fn task_result(
     t: &mut Task,
+    of: &Followed,
     (end, told): (u64, bool),
     levels: &Levels,
     machine: &Machine,
     notes: &mut Vec<String>,
 ) -> (TaskResult, Option<Timeline>) {
     let policies = std::mem::take(&mut t.policies);
-    let reservation = t.reservation(end, told);
+    let reservation = t.reservation(of, end, told);
     notes.extend(reservation.as_ref().and_then(|r| behind(&t.comm, r)));
     let looked_for = t.watch.take().and_then(|watch| watch.finish(end));
     let whole = t.whole.result(machine);

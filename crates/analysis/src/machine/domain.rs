@@ -33,15 +33,10 @@ impl Domain {
             nr_opps: d.opps.len(),
             now: 0,
             since: 0,
-            known: false,
-            request: None,
             chosen: None,
             tells_requests: false,
-            busy: 0,
-            idle_since: 0,
             looked: 0,
             asked: true,
-            caps: [None; Limit::ALL.len()],
             boosts,
             full,
             highest: of_full(highest, full),
@@ -100,16 +95,16 @@ impl Domain {
     /// (headroom included) reaches what the present frequency gives. A governor that refuses
     /// before it looks at the util records 0 there; that counts, too.
     /// "Unchanged" leaves the reason of the frequency it does not change.
-    pub(super) fn freq_state(&self) -> State {
+    pub(super) fn freq_state(&self, of: &DomainState) -> State {
         if !self.tells_requests {
             return State::LowFrequency;
         }
         let now = &self.slots[self.now];
-        let Some((freq, util, why)) = self.request else {
+        let Some((freq, util, why)) = of.request() else {
             return self.settled();
         };
         let at_least = |speed: u64| util.0 == 0 || util.0.saturating_mul(UNIT) > speed;
-        match (why, self.cap_at(now.freq)) {
+        match (why, cap_at(of, now.freq)) {
             (_, Some(cap)) if freq > now.freq => cap,
             _ if freq > now.freq => State::Transition,
             (Why::InProgress, _) => State::Transition,
@@ -119,26 +114,6 @@ impl Domain {
             (Why::RateLimited, _) if at_least(now.speed) => State::RateLimited,
             _ => self.settled(),
         }
-    }
-
-    /// The state of the lowest cap that lets the domain go no faster than `freq`; `None`: no cap
-    /// does.
-    pub(super) fn cap_at(&self, freq: KHz) -> Option<State> {
-        self.lowest_cap().filter(|(max, _)| freq >= *max).map(|(_, by)| by)
-    }
-
-    /// The lowest cap of all, and whose it is.
-    pub(super) fn lowest_cap(&self) -> Option<(KHz, State)> {
-        let caps = Limit::ALL.into_iter().filter_map(|by| Some((self.caps[by as usize]?, by)));
-        let (max, by) = caps.min()?;
-        let state = match by {
-            Limit::Hardware => State::HwCapped,
-            Limit::Heat => State::Cooled,
-            Limit::Firmware => State::FirmwareCapped,
-            Limit::Budget => State::PowerCapped,
-            Limit::User => State::UserCapped,
-        };
-        Some((max, state))
     }
 
     /// The state that tells why the domain asked for no more.
@@ -154,4 +129,24 @@ impl Domain {
             _ => State::OppClimb,
         }
     }
+}
+
+/// The state of the lowest cap that lets the domain go no faster than `freq`; `None`: no cap
+/// does.
+fn cap_at(of: &DomainState, freq: KHz) -> Option<State> {
+    lowest_cap(of).filter(|(max, _)| freq >= *max).map(|(_, by)| by)
+}
+
+/// The lowest cap of all, and whose it is.
+pub(super) fn lowest_cap(of: &DomainState) -> Option<(KHz, State)> {
+    let caps = Limit::ALL.into_iter().filter_map(|by| Some((of.caps()[by as usize]?, by)));
+    let (max, by) = caps.min()?;
+    let state = match by {
+        Limit::Hardware => State::HwCapped,
+        Limit::Heat => State::Cooled,
+        Limit::Firmware => State::FirmwareCapped,
+        Limit::Budget => State::PowerCapped,
+        Limit::User => State::UserCapped,
+    };
+    Some((max, state))
 }

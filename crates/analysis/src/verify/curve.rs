@@ -1,6 +1,7 @@
 //! The states that one task lived through from a moment on, as steps.
 
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
+use risetime_trace::tracker::{Doing, Tracker};
 use risetime_trace::{Event, Memory};
 
 /// The life of a task from `t0` on. Times count from there, in ns.
@@ -45,23 +46,23 @@ impl Curve {
             header.machine.platform.domains[index].cpus[0]
         };
         let end = trace.end().min(t0 + length);
-        let mut walk = Walk::new(t0);
-        for &(at, event) in trace.events().iter().take_while(|(at, _)| *at < end) {
-            match event {
-                Event::PeltTask { task: t, util_avg, .. } if t == task => walk.util(at, util_avg.0),
-                Event::Freq { cpu, freq } => walk.frequency(at, domain_of(cpu), freq),
-                Event::Switch { prev: Some((t, _)), .. } if t == task => walk.stop(at, &event),
-                Event::Switch { cpu, next: Some(t), .. } if t == task => {
-                    walk.start(at, domain_of(cpu))
+        let (curve, state) = (Curve::default(), Tracker::of(header));
+        let mut walk = Walk { curve, t0, since: t0, task, state };
+        for (at, event) in trace.events().iter().take_while(|(at, _)| *at < end) {
+            match *event {
+                Event::PeltTask { task: t, util_avg, .. } if t == task => {
+                    walk.util(*at, util_avg.0);
                 }
                 Event::Migrate { task: t, from, to, .. } if t == task => {
-                    walk.moved(at, domain_of(from), domain_of(to))
+                    walk.moved(*at, domain_of(from), domain_of(to));
                 }
+                Event::Switch { .. } | Event::Freq { .. } => walk.book(*at),
                 Event::TaskNew { task: t, .. } | Event::Wakeup { task: t, .. } if t == task => {
-                    walk.woke(at)
+                    walk.book(*at);
                 }
                 _ => {}
             }
+            walk.state.event(*at, event);
         }
         walk.finish(end)
     }
@@ -90,26 +91,13 @@ impl Curve {
 struct Walk {
     curve: Curve,
     t0: Instant,
-    /// Time since which the present state (running on `on`, or waiting) holds.
+    /// Time since which what the task does is not booked yet.
     since: Instant,
-    on: Option<CpuId>,
-    runnable: bool,
-    /// Each domain's frequency, by its first CPU.
-    freqs: Vec<(CpuId, KHz)>,
+    task: TaskId,
+    state: Tracker,
 }
 
 impl Walk {
-    fn new(t0: Instant) -> Walk {
-        Walk {
-            curve: Curve::default(),
-            t0,
-            since: t0,
-            on: None,
-            runnable: false,
-            freqs: Vec::new(),
-        }
-    }
-
     /// Adds an update of util; one before t0 is the value there, and of several at one moment the
     /// last stands.
     fn util(&mut self, at: Instant, util: u64) {
@@ -126,10 +114,6 @@ impl Walk {
         }
     }
 
-    fn freq_of(&self, domain: CpuId) -> KHz {
-        self.freqs.iter().find(|(d, _)| *d == domain).map_or(KHz(0), |(_, f)| *f)
-    }
-
     /// Books the time since the last change.
     fn book(&mut self, at: Instant) {
         let from = self.since.max(self.t0);
@@ -137,9 +121,11 @@ impl Walk {
         if at <= from {
             return;
         }
-        match self.on {
-            Some(domain) => {
-                let (ran, freq) = (at.since(from), self.freq_of(domain));
+        match self.state.task(self.task).map(|t| t.doing) {
+            Some(Doing::Runs(cpu)) => {
+                let of = self.state.domain_of(cpu);
+                let (domain, freq) = (of.cpus()[0], of.freq().unwrap_or(KHz(0)));
+                let ran = at.since(from);
                 let (from, to) = (from.since(self.t0), at.since(self.t0));
                 match self.curve.on.last_mut() {
                     Some(last) if last.1 == from => last.1 = to,
@@ -153,31 +139,11 @@ impl Walk {
                     _ => self.curve.ran.push(Stretch { from, to, ran, domain, freq }),
                 }
             }
-            None if self.runnable => self.curve.waited += at.since(from),
-            None => {}
+            Some(Doing::Waits) => self.curve.waited += at.since(from),
+            _ => {}
         }
     }
-    fn frequency(&mut self, at: Instant, domain: CpuId, freq: KHz) {
-        if self.on == Some(domain) {
-            self.book(at);
-        }
-        self.freqs.retain(|(d, _)| *d != domain);
-        self.freqs.push((domain, freq));
-    }
-    fn start(&mut self, at: Instant, domain: CpuId) {
-        self.book(at);
-        (self.on, self.runnable) = (Some(domain), true);
-    }
-    fn stop(&mut self, at: Instant, event: &Event) {
-        use risetime_trace::SwitchOut::Preempted;
-        self.book(at);
-        self.on = None;
-        self.runnable = matches!(event, Event::Switch { prev: Some((_, Preempted)), .. });
-    }
-    fn woke(&mut self, at: Instant) {
-        self.book(at);
-        self.runnable = true;
-    }
+
     fn finish(mut self, end: Instant) -> Curve {
         self.book(end);
         self.curve.length = end.since(self.t0);

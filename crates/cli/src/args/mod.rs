@@ -551,6 +551,10 @@ pub(crate) enum Format {
     Json,
     /// One figure a line
     Csv,
+    /// The page of `text` as Markdown
+    Markdown,
+    /// The page of `text` as HTML, complete in itself
+    Html,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -563,6 +567,10 @@ pub(crate) enum CompareFormat {
     Csv,
     /// Tables of at most 72 columns in ASCII, with the command that repeats them: for a mailing list
     Mail,
+    /// The page of `text` as Markdown
+    Markdown,
+    /// The page of `text` as HTML, complete in itself
+    Html,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -571,6 +579,10 @@ pub(crate) enum TextOrJson {
     Text,
     /// JSON for a program
     Json,
+    /// The text as Markdown
+    Markdown,
+    /// The text as a page of HTML, complete in itself
+    Html,
 }
 
 #[derive(Args, Debug)]

@@ -543,7 +543,7 @@ fn what_is_expected_decides_the_exit_code_and_the_results_are_printed_either_way
 #[test]
 fn two_runs_give_the_same_bytes() {
     let dir = scratch("twice");
-    for format in ["text", "json", "csv"] {
+    for format in ["text", "json", "csv", "markdown", "html"] {
         for more in [
             &["--seed", "7"][..],
             &["--phases", "3"],
@@ -564,6 +564,22 @@ fn two_runs_give_the_same_bytes() {
         2,
         "nothing but the traces"
     );
+}
+
+/// Of one run with its lists, and of two policies from several start phases: one document each.
+#[test]
+fn a_report_is_one_document_as_markdown_and_as_html() {
+    let two = ["--policy", "linux-6.8", "--policy", "linux-6.12", "--phases", "2", "--every-phase"];
+    for more in [&["--full", "--bursts"][..], &two] {
+        let of = |format: &str| prints(&ramp(&[&["--format", format], more].concat()));
+        let (html, markdown) = (of("html"), of("markdown"));
+        assert!(html.starts_with("<!DOCTYPE html>\n") && html.ends_with("</html>\n"), "{html}");
+        assert_eq!(html.matches("<html").count(), 1, "{html}");
+        assert!(markdown.starts_with("# rampup"), "{markdown}");
+        assert!(!html.contains("<script") && !markdown.contains('\u{1b}'));
+    }
+    let lists = prints(&ramp(&["--bursts", "--format", "markdown"]));
+    assert!(lists.contains("## All bursts under") && lists.contains("full speed after"), "{lists}");
 }
 
 #[test]

@@ -108,7 +108,14 @@ fn a_report_of_saved_results_is_what_the_run_printed() {
         said.out
     };
     for runs in [&[][..], &["--task", "rampup"], &["--policy", "linux-6.8"], &["--phases", "2"]] {
-        for format in [&[][..], &["--full"], &["--format", "json"], &["--format", "csv"]] {
+        for format in [
+            &[][..],
+            &["--full"],
+            &["--format", "json"],
+            &["--format", "csv"],
+            &["--format", "markdown"],
+            &["--full", "--format", "html"],
+        ] {
             let direct = of(&[runs, format].concat());
             assert_eq!(report(format), direct, "{runs:?} {format:?}");
         }

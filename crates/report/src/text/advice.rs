@@ -9,8 +9,8 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table, pad, width};
 use crate::apply;
+use crate::page::{Doc, Ink, Line, Page, Table, pad, width};
 use crate::words::{digits3, round3, simulated};
 use risetime_analysis::Measured;
 use risetime_analysis::advice::{Advice, EACH, Gain, PER_JOB, Step, Tried, comparable_energy};
@@ -27,9 +27,9 @@ pub fn advice(
     command: &str,
     real: Option<&(Measured, Measured)>,
     style: &Style,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &title(a));
+    page.title(title(a), "");
     page.blank();
     page.paragraph(0, Ink::Strong, &first(a));
     if let Some(real) = real {
@@ -197,7 +197,7 @@ fn table(page: &mut Page<'_>, a: &Advice, rows: &[Tried]) {
         ];
         table.row(cells.into_iter().chain(own([median(&t.measured, EACH), each])).chain(last));
     }
-    page.table(0, &table);
+    page.table(0, table);
 }
 
 /// Rows of the picture.

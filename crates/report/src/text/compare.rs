@@ -11,9 +11,9 @@
 //! policy again.
 
 use super::figures::{self, Basis, Figure, Time};
-use super::page::{Ink, Line, Page, name_lines, pad, width};
 use super::screen::{self, View, fitting};
 use super::{Style, jobs};
+use crate::page::{Beside, Block, Cell, Doc, Ink, Line, Page, width};
 use crate::words;
 use risetime_analysis::{JobsPhases, PhaseSummary, RunResult, Spread};
 
@@ -25,7 +25,7 @@ const HEAD: usize = 14;
 const TASKS: usize = 4;
 
 /// The page that compares runs of the same workload: one column a run, differences to the first.
-pub fn compare(runs: &[RunResult], view: &View<'_>, style: &Style) -> String {
+pub fn compare(runs: &[RunResult], view: &View<'_>, style: &Style) -> Doc {
     let names: Vec<&str> = runs.iter().map(|r| r.policy.as_str()).collect();
     let tasks = runs.iter().map(|r| r.tasks.len()).max().unwrap_or(0);
     let column = |run: &RunResult, task: usize| match run.tasks.get(task) {
@@ -50,7 +50,7 @@ pub fn compare_phases(
     columns: &[(&[RunResult], &PhaseSummary)],
     view: &View<'_>,
     style: &Style,
-) -> String {
+) -> Doc {
     let name = |runs: &[RunResult]| runs.first().map_or(String::new(), |r| r.policy.clone());
     let names: Vec<String> = columns.iter().map(|c| name(c.0)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -90,7 +90,7 @@ fn fitted(
     view: &View<'_>,
     style: &Style,
     column: impl Fn(usize, usize) -> Vec<Figure>,
-) -> String {
+) -> Doc {
     match view.full {
         true => table(all, view, style, usize::MAX, &column),
         false => fitting(|rows| table(all, view, style, rows, &column)),
@@ -104,7 +104,7 @@ fn table(
     style: &Style,
     rows: usize,
     column: &impl Fn(usize, usize) -> Vec<Figure>,
-) -> String {
+) -> Doc {
     let All { first, names, tasks, what, .. } = *all;
     let mut page = Page::new(style);
     let Some(first) = first else {
@@ -114,7 +114,7 @@ fn table(
     let what = if what.is_empty() { String::new() } else { format!(" · {what}") };
     let title =
         format!("{} · {} · {}{what}", first.workload, first.platform, words::backend(first));
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     screen::about(&mut page, view);
     let heads = legend(&mut page, names, HEAD);
     let of = if all.what.is_empty() { String::new() } else { format!("{}; ", all.what) };
@@ -130,7 +130,7 @@ fn table(
     for task in shown {
         if tasks > 1 {
             let comm = first.tasks.get(task).map_or("task", |t| t.comm.as_str());
-            page.line(Line::new().ink(Ink::Title, comm));
+            page.heading(comm, "");
         }
         let columns: Vec<Vec<Figure>> = (0..names.len()).map(|c| column(c, task)).collect();
         blocks(&mut page, &heads, &columns, rows.saturating_mul(4));
@@ -207,13 +207,6 @@ pub(super) fn legend(page: &mut Page<'_>, names: &[&str], room: usize) -> Vec<St
     (0..names.len()).map(letter).collect()
 }
 
-/// One cell: the value, the difference to the first column, and its colour.
-struct Cell {
-    value: String,
-    difference: String,
-    ink: Ink,
-}
-
 /// `most`: so many figures at most.
 fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>], most: usize) {
     if columns.is_empty() {
@@ -245,29 +238,11 @@ fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>], most: 
             column.iter().enumerate().map(|(row, f)| cell(f.as_ref(), first(row))).collect()
         })
         .collect();
-    let widths: Vec<(usize, usize)> =
-        cells.iter().zip(heads).map(|(c, h)| column_width(page, c, h)).collect();
-    let columns_of = |c: usize| widths[c].0 + widths[c].1;
-    let others = (1..cells.len()).map(columns_of).max().unwrap_or(0);
-    let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
-    let label = label.min(page.width().saturating_sub(columns_of(0) + others + 4).max(6));
-    let mut next = 1;
-    loop {
-        let mut shown = vec![0];
-        let mut used = label + 2 + columns_of(0);
-        while next < cells.len()
-            && (shown.len() == 1 || used + 2 + columns_of(next) <= page.width())
-        {
-            used += 2 + columns_of(next);
-            shown.push(next);
-            next += 1;
-        }
-        block(page, heads, &labels, &cells, &widths, label, &shown);
-        if next >= cells.len() {
-            break;
-        }
-        page.blank();
-    }
+    page.put(Block::Beside(Beside {
+        heads: heads.to_vec(),
+        labels: labels.iter().map(ToString::to_string).collect(),
+        cells,
+    }));
     if left_out > 0 {
         page.paragraph(0, Ink::Dim, &format!("… {left_out} figures more: --full"));
     }
@@ -307,40 +282,4 @@ fn cell(figure: Option<&Figure>, first: Option<&Figure>) -> Cell {
     let word = if figure.fine { words::signed3 } else { words::signed };
     let difference = difference.map(word).unwrap_or_default();
     Cell { value: figure.text(|s| s.median), difference, ink }
-}
-
-/// Columns for the value and for the difference with its gap.
-fn column_width(page: &Page<'_>, cells: &[Cell], head: &str) -> (usize, usize) {
-    let value = cells.iter().map(|c| width(&page.shown(&c.value))).max().unwrap_or(0);
-    let difference = cells.iter().map(|c| width(&c.difference)).max().unwrap_or(0);
-    let difference = if difference > 0 { difference + 1 } else { 0 };
-    (value.max(width(&page.shown(head)).saturating_sub(difference)), difference)
-}
-
-fn block(
-    page: &mut Page<'_>,
-    heads: &[String],
-    labels: &[&str],
-    cells: &[Vec<Cell>],
-    widths: &[(usize, usize)],
-    label: usize,
-    shown: &[usize],
-) {
-    let mut head = Line::new().plain(" ".repeat(label));
-    for &c in shown {
-        let text = pad(&page.shown(&heads[c]), widths[c].0 + widths[c].1, true);
-        head = head.plain("  ").ink(Ink::Title, text);
-    }
-    page.line(head);
-    for (row, name) in labels.iter().enumerate() {
-        let lines = name_lines(&page.shown(name), label);
-        let mut line = Line::new().plain(pad(&lines[0], label, false));
-        for &c in shown {
-            let cell = &cells[c][row];
-            line = line.plain("  ").plain(pad(&page.shown(&cell.value), widths[c].0, true));
-            line = line.ink(cell.ink, pad(&cell.difference, widths[c].1, true));
-        }
-        page.line(line);
-        lines[1..].iter().for_each(|rest| page.line(Line::new().plain(rest.as_str())));
-    }
 }

@@ -10,7 +10,7 @@
 
 use super::Style;
 use super::compare::legend as names_of;
-use super::page::{Ink, Line, Page, Table, pad, width};
+use crate::page::{Doc, Ink, Line, Page, Table, pad, width};
 use crate::words::{self, digits3, signed3};
 use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::metric::{Metric, Unit};
@@ -20,7 +20,7 @@ use risetime_analysis::{Compared, Measured, StartState, Switched, efficient};
 const FIGURES: usize = 58;
 
 /// The page of compared experiments, and of the differences that are sure.
-pub fn compared(c: &Compared, style: &Style) -> String {
+pub fn compared(c: &Compared, style: &Style) -> Doc {
     let mut page = Page::new(style);
     body(&mut page, c);
     if let (Some(group), [_]) = (c.groups.first(), c.subjects.as_slice())
@@ -48,7 +48,7 @@ pub fn mail(c: &Compared) -> String {
     page.blank();
     legend(&mut page, c);
     page.blank();
-    page.finish() + &repeated(&c.command, env!("CARGO_PKG_VERSION"))
+    String::from(page.finish()) + &repeated(&c.command, env!("CARGO_PKG_VERSION"))
 }
 
 /// The command on lines that a shell takes as one, in at most 72 columns: a word that is longer goes on at the start of the next.
@@ -88,7 +88,7 @@ fn body(page: &mut Page<'_>, c: &Compared) {
     let from = format!("simulated · {}", starts(&first.starts));
     let skipped = words::skipped(&first.settings);
     let title = title.chain([from]).chain(skipped).collect::<Vec<_>>();
-    page.hanging("", Ink::Title, &title.join(" · "));
+    page.title(title.join(" · "), "");
     if let Some(noise) = words::noise(&first.settings, first.seed) {
         page.line(Line::new().ink(Ink::Dim, noise));
     }
@@ -181,7 +181,7 @@ impl Rows<'_> {
             page.blank();
             let unit = unit.word();
             let of = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
-            page.line(Line::new().ink(Ink::Title, metric.name.as_str()).ink(Ink::Dim, of));
+            page.heading(metric.name.as_str(), of);
             let heads = ["", "median", "95 %", "vs first", "%", "95 % together", ""];
             let mut table = Table::new(heads.into_iter().take(if several { 7 } else { 3 }));
             let rows = groups
@@ -192,7 +192,7 @@ impl Rows<'_> {
                 let ink = against.flatten().and_then(|d| ink(metric, &d));
                 table.inked(ink, row(mark.clone(), (&group[0], one), m, against));
             }
-            page.table(2, &table);
+            page.table(2, table);
             let any = |of: fn(&Measured, usize) -> usize| {
                 groups.iter().flatten().any(|one| of(one, m) > 0)
             };
@@ -259,7 +259,7 @@ fn by_start_util(page: &mut Page<'_>, c: &Compared, marks: &[String]) {
         };
         table.row([mark.clone()].into_iter().chain(utils.iter().map(from)));
     }
-    page.table(0, &table);
+    page.table(0, table);
 }
 
 fn taken_apart(page: &mut Page<'_>, base: &Measured, switches: &[Switched]) {
@@ -278,7 +278,7 @@ fn taken_apart(page: &mut Page<'_>, base: &Measured, switches: &[Switched]) {
             }
             table.row(cells);
         }
-        page.table(0, &table);
+        page.table(0, table);
     }
     let none: Vec<&str> = switches.iter().filter(|s| !s.acts).map(|s| s.setting.as_str()).collect();
     if !none.is_empty() {

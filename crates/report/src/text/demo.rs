@@ -11,9 +11,10 @@
 
 use super::Style;
 use super::lists::Finding;
-use super::page::{Ink, Line, Page, Table, cut, pad, width, wrap};
-use super::plot::{Curve, Lane, Plot, Shade};
 use super::run::{held, running_intervals, where_it_went};
+use crate::page::{
+    Block, Curve, Doc, Ink, Lane, Line, Page, Plot, Shade, Table, cut, pad, width, wrap,
+};
 use crate::words;
 use risetime_analysis::{RunResult, TaskResult, Timeline};
 
@@ -65,7 +66,7 @@ pub struct Demo<'a> {
 }
 
 /// The page of the demo: what it costs that a machine must first find out that a task is busy.
-pub fn demo(d: &Demo<'_>, style: &Style) -> String {
+pub fn demo(d: &Demo<'_>, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let (run, line) = d.run;
     match run.tasks.first() {
@@ -86,7 +87,7 @@ pub fn demo(d: &Demo<'_>, style: &Style) -> String {
 fn opening(page: &mut Page<'_>, d: &Demo<'_>, t: &TaskResult) {
     let Some(b) = &t.burst else { return };
     let title = format!("A task becomes busy: {}, {}", d.machine, d.run.0.policy);
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     let lost = format!("{}{} ms", words::bound(b), words::one(b.debt_ms));
     let text = match words::to_full_speed(b) {
         Some(ms) => format!(
@@ -110,27 +111,27 @@ fn picture(page: &mut Page<'_>, d: &Demo<'_>, t: &TaskResult, line: &Timeline) {
         _ => vec![(0.0, 100.0)],
     };
     let t1 = b.t1_ms - b.t0_ms;
-    let edges = |x: f64| (x < t1).then(|| Some((at(&ours, x)?, at(&theirs, x)?))).flatten();
     let whole = [x];
+    let curves = vec![
+        Curve { parts: held(&theirs, &whole), ink: Ink::Good },
+        Curve { parts: held(&ours, &whole), ink: Ink::Curve },
+    ];
+    let edges = move |x: f64| (x < t1).then(|| Some((at(&ours, x)?, at(&theirs, x)?))).flatten();
     legend(page);
-    Plot {
+    page.put(Block::Plot(Plot {
         title: String::new(),
         x,
         y: (0.0, 100.0),
         rows: PICTURE,
         y_marks: [100.0, 75.0, 50.0, 25.0, 0.0].map(|y| (y, format!("{y:.0}"))).to_vec(),
-        x_unit: "ms",
-        curves: vec![
-            Curve { parts: held(&theirs, &whole), ink: Ink::Good },
-            Curve { parts: held(&ours, &whole), ink: Ink::Curve },
-        ],
+        x_unit: "ms".into(),
+        curves,
         shade: Some(Shade {
-            edges: &edges,
+            edges: Box::new(edges),
             label: format!("{}{} ms lost", words::bound(b), words::one(b.debt_ms)),
         }),
         lanes: lanes(line, b.t0_ms),
-    }
-    .draw(page);
+    }));
 }
 
 fn legend(page: &mut Page<'_>) {
@@ -203,8 +204,8 @@ fn figures(page: &mut Page<'_>, d: &Demo<'_>) {
         table.row([f.label.clone(), f.published.clone(), ours, f.unit.clone()]);
     }
     let title = format!("Beside {}", d.source);
-    page.line(Line::new().ink(Ink::Title, cut(&title, page.width())));
-    page.table(2, &table);
+    page.heading(cut(&title, page.width()), "");
+    page.table(2, table);
     page.blank();
 }
 
@@ -212,7 +213,7 @@ fn machine(page: &mut Page<'_>, findings: &[Finding]) {
     if findings.is_empty() {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "This machine"));
+    page.heading("This machine", "");
     for f in findings.iter().take(FINDINGS) {
         let (ink, mark) = f.mark();
         let line = Line::new().plain("  ").ink(ink, mark).plain(" ");
@@ -235,7 +236,7 @@ fn next(page: &mut Page<'_>, next: &[Next]) {
     if next.is_empty() {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "Try next"));
+    page.heading("Try next", "");
     let wide = next.iter().map(|n| width(&n.command)).max().unwrap_or(0);
     let shows = next.iter().map(|n| width(&n.shows)).max().unwrap_or(0);
     for n in next {

@@ -1,8 +1,8 @@
 //! Page of a plan for real-time tasks: their places, by which test, and the commands that put them
 //! there.
 
-use super::page::{Ink, Page, Table};
 use super::{Style, deploy_commands};
+use crate::page::{Doc, Ink, Page, Table};
 use risetime_deploy::Fit;
 use risetime_deploy::plan::{Attr, NoRoom, Plan};
 use risetime_deploy::promise::{Company, Promise, Tried};
@@ -18,7 +18,7 @@ pub fn deploy_plan(
     tried: &Tried,
     notes: &[String],
     style: &Style,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
     let (name, on, all) = (&needs.name, &platform.name, needs.tasks.len());
     match &tried.plan {
@@ -73,7 +73,7 @@ pub fn deploy_plan(
     if !notes.is_empty() {
         page.blank();
     }
-    notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    notes.iter().for_each(|note| page.note(note));
     page.finish()
 }
 
@@ -196,7 +196,7 @@ pub fn deploy_server(
     found: &Result<Group, Vec<NoRoom>>,
     notes: &[String],
     style: &Style,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
     let (name, on, all) = (&needs.name, &platform.name, needs.tasks.len());
     match found {
@@ -226,7 +226,7 @@ pub fn deploy_server(
     if !notes.is_empty() {
         page.blank();
     }
-    notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    notes.iter().for_each(|note| page.note(note));
     page.finish()
 }
 
@@ -238,7 +238,7 @@ fn served(page: &mut Page<'_>, name: &str, group: &Group) {
         let policy = format!("SCHED_FIFO {}", t.priority);
         table.row([t.name.clone(), policy, us(t.response), us(t.deadline)]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     let what = format!(
         "The longest responses under the least that such a server gives (Shin and Lee 2003), less a tick of {}, by which it may have overrun. Each other server or deadline task of the CPU may make all of it a tick later.",
@@ -276,7 +276,7 @@ fn placed(page: &mut Page<'_>, plan: &Plan, tried: &Tried) {
             promised.into(),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     if !plan.floors.is_empty() {
         let floor =
             |(cpu, freq): &(CpuId, KHz)| format!("policy{} at {} MHz", cpu.0, freq.0 / 1000);

@@ -7,7 +7,7 @@
 //! dl           chrt -d, again and again for 10 s: a thread that sleeps stays in its root domain until it wakes up
 //! ```
 
-use super::page::{Ink, Page};
+use crate::page::{Ink, Page};
 use risetime_deploy::plan::{Attr, Plan};
 use risetime_deploy::server::Group;
 use risetime_kernel::units::CpuId;

@@ -3,7 +3,7 @@
 
 use super::Style;
 use super::deploy_commands;
-use super::page::{Ink, Page, Table};
+use crate::page::{Doc, Ink, Page, Table};
 use risetime_deploy::optimise::{Deployment, Ended, Objective, Place, Problem, Ran, Rounds, check};
 use risetime_deploy::plan::Attr;
 use risetime_kernel::units::{CpuId, Span};
@@ -56,7 +56,7 @@ pub struct Optimised<'a> {
 }
 
 /// The page of a deployment, or of none.
-pub fn deploy_optimised(o: &Optimised<'_>, style: &Style) -> String {
+pub fn deploy_optimised(o: &Optimised<'_>, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let (p, platform) = (o.problem, o.platform);
     let (name, on) = (&p.name, &platform.name);
@@ -265,7 +265,7 @@ fn nodes(page: &mut Page<'_>, p: &Problem, d: &Deployment, done_us: &[u64]) {
             us(done_us[i]),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
 }
 
 fn commands(page: &mut Page<'_>, o: &Optimised<'_>, d: &Deployment) {

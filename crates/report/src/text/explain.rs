@@ -10,13 +10,13 @@
 //! Of several start phases the table shows medians, which need not add up.
 
 use super::Style;
-use super::page::{Ink, Line, Page, pad, width};
+use crate::page::{Block, Doc, Ink, Line, Page, Share, Shares, pad, width};
 use crate::words::{self, digits3, one};
 use risetime_analysis::explain::{About, CauseShare, Explanation, Over};
 use risetime_analysis::{EndedBy, Spread};
 
 /// The page that explains a burst: where its time was lost. Of several start phases, their medians.
-pub fn explain(explanations: &[Explanation], style: &Style) -> String {
+pub fn explain(explanations: &[Explanation], style: &Style) -> Doc {
     let mut page = Page::new(style);
     let Some(first) = explanations.first() else {
         page.line(Line::new().plain("Nothing to explain."));
@@ -28,7 +28,7 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     if explanations.len() > 1 {
         title += &format!(" · medians of {} start phases", explanations.len());
     }
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     answer(&mut page, explanations);
     page.blank();
@@ -42,7 +42,7 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     page.blank();
     legend(&mut page, explanations, (&rows, &idle), alone);
     page.cautions(&first.cautions);
-    first.notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    first.notes.iter().for_each(|note| page.note(note));
     page.finish()
 }
 
@@ -162,9 +162,6 @@ pub(crate) fn rest(about: &About) -> &'static str {
     }
 }
 
-/// Columns that a bar takes at least, and at most.
-const BAR: (usize, usize) = (8, 40);
-
 /// Says whether there is a column for what a cause does alone.
 fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) -> bool {
     type Cell = fn(&Row) -> String;
@@ -181,31 +178,23 @@ fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) -> bool {
         right.push(("alone", |r| r.alone.map_or_else(String::new, one)));
     }
     let label = rows.iter().map(|r| width(r.label)).max().unwrap_or(0);
-    let figure = 7;
-    let left = label + 1 + figure + 6 + 2;
-    while right.len() > 1 && left + BAR.0 + right.len() * (figure + 1) > page.width() {
+    let left = label + 1 + Shares::FIGURE + 6 + 2;
+    let taken = |columns: usize| left + Shares::BAR.0 + columns * (Shares::FIGURE + 1);
+    while right.len() > 1 && taken(right.len()) > page.width() {
         right.pop();
     }
-    let bar = page.width().saturating_sub(left + right.len() * (figure + 1)).clamp(1, BAR.1);
-    let head = format!("{}{}{}", " ".repeat(label + 1), pad("ms", figure, true), pad("%", 6, true));
-    let heads: String = right.iter().map(|c| pad(c.0, figure + 1, true)).collect();
-    page.line(Line::new().ink(Ink::Dim, head + "  " + &" ".repeat(bar) + &heads));
-    let top = rows.iter().map(|r| r.part).fold(0.0, f64::max);
-    for row in rows {
-        // What saves time has no bar: a length has no sign.
-        let drawn =
-            if top > 0.0 { (row.part.max(0.0) / top * bar as f64).round() as usize } else { 0 };
-        let ink = if row.cause.is_some() { Ink::Bad } else { Ink::Warn };
-        let percent = one(100.0 * row.part);
-        let text = pad(row.label, label + 1, false)
-            + &pad(&dash(row.share.median), figure, true)
-            + &pad(&percent, 6, true)
-            + "  ";
-        let cells: String = right.iter().map(|c| pad(&(c.1)(row), figure + 1, true)).collect();
-        page.line(
-            Line::new().plain(text).ink(ink, pad(&"▇".repeat(drawn), bar, false)).plain(cells),
-        );
-    }
+    let share = |row: &Row| Share {
+        label: row.label.into(),
+        ink: if row.cause.is_some() { Ink::Bad } else { Ink::Warn },
+        value: dash(row.share.median),
+        part: row.part,
+        percent: one(100.0 * row.part),
+        more: right.iter().map(|c| (c.1)(row)).collect(),
+    };
+    page.put(Block::Shares(Shares {
+        heads: ("ms", "%", right.iter().map(|c| c.0).collect()),
+        rows: rows.iter().map(share).collect(),
+    }));
     right.iter().any(|(head, _)| *head == "alone")
 }
 

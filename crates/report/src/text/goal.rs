@@ -9,8 +9,8 @@
 
 use super::Style;
 use super::advice::{figure, interval, letter, percent, share};
-use super::page::{Ink, Line, Page, Table};
 use crate::apply;
+use crate::page::{Doc, Ink, Line, Page, Table};
 use crate::words::{digits3, simulated};
 use risetime_analysis::compare::Difference;
 use risetime_analysis::goal::{Reaching, Sought, cost};
@@ -21,14 +21,14 @@ const SHOWN: (usize, usize) = (6, 3);
 
 /// The page of what reaches a goal at the least cost. `command` is the line that runs the
 /// experiment as it is.
-pub fn goal(s: &Sought, command: &str, style: &Style) -> String {
+pub fn goal(s: &Sought, command: &str, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let b = &s.base.measured;
     let from = simulated(&b.settings, s.seed);
     let n = b.starts.len();
     let title =
         format!("{} · {} · {} · {from} · {n} start phases", b.workload, b.platform, b.policy);
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     page.paragraph(0, Ink::Strong, &first(s));
     page.blank();
@@ -108,7 +108,7 @@ fn table(page: &mut Page<'_>, s: &Sought) {
         let holds = format!("{} of {n}", one.holds);
         table.row([mark, holds, worst(s, one), mj, change, interval, against, work]);
     }
-    page.table(0, &table);
+    page.table(0, table);
 }
 
 /// `+12.3 sure`: what is dearer than the first.

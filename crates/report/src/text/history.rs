@@ -10,7 +10,7 @@
 //! Left out: figures that are nothing, or never, under every release (JSON has them).
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table};
+use crate::page::{Doc, Ink, Page, Table};
 use crate::words::signed3;
 use risetime_analysis::Spread;
 use risetime_analysis::compare::{Difference, Family};
@@ -24,7 +24,7 @@ const BACKPORTS: &str = "A stable release has taken fixes back from later ones: 
     as it came out, and what is simulated is the generation's last form where that is known.";
 
 /// The page of a history: which release changed what. Ends in a newline.
-pub fn history(h: &History, style: &Style) -> String {
+pub fn history(h: &History, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let n = h.releases.len();
     let phases = if h.phases == 1 { "start phase" } else { "start phases" };
@@ -33,7 +33,7 @@ pub fn history(h: &History, style: &Style) -> String {
         "{} · {} · {n} releases · {sides} · medians of {} {phases}",
         h.workload, h.platform, h.phases
     );
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     if h.has_real() {
         builds(&mut page, h);
@@ -44,7 +44,7 @@ pub fn history(h: &History, style: &Style) -> String {
     }
     summary(&mut page, h);
     for note in &h.notes {
-        page.hanging("note: ", Ink::Dim, note);
+        page.note(note);
     }
     missing(&mut page, h);
     page.finish()
@@ -67,7 +67,7 @@ fn builds(page: &mut Page<'_>, h: &History) {
             yes(energy_model),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
 }
 
@@ -81,8 +81,7 @@ fn digits(x: f64) -> String {
 }
 
 fn one(page: &mut Page<'_>, h: &History, i: usize, figure: &Figure) {
-    let line = Line::new().ink(Ink::Title, figure.name.clone());
-    page.line(line.ink(Ink::Dim, format!("  {}", figure.about)));
+    page.heading(figure.name.clone(), format!("  {}", figure.about));
     let medians = h.releases.iter().flat_map(|r| {
         [Side::Real, Side::Simulated]
             .into_iter()
@@ -125,7 +124,7 @@ fn one(page: &mut Page<'_>, h: &History, i: usize, figure: &Figure) {
         let ink = (real && h.disagrees(at, i)).then_some(Ink::Warn);
         table.inked(ink, cells);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
 }
 
@@ -225,7 +224,7 @@ fn missing(page: &mut Page<'_>, h: &History) {
     let all: Vec<String> = h.missing.iter().map(|rev| rev.to_string()).collect();
     let get: Vec<String> = h.missing.iter().map(|rev| format!("risetime vm fetch {rev}")).collect();
     let text = format!("no kernel of {} was run here: {}", all.join(", "), get.join("; "));
-    page.hanging("note: ", Ink::Dim, &text);
+    page.note(&text);
 }
 
 /// The page of a bisection: the release with which the figure makes its largest step, or the step
@@ -238,7 +237,7 @@ pub fn bisected(
     found: &Bisected,
     between_them: &[String],
     style: &Style,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
     let whose = match side {
         Side::Real => "the kernel",
@@ -284,7 +283,7 @@ pub fn bisected(
             word(&|d| if d.is_sure() { "*".into() } else { String::new() }),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     for (i, taken, _) in &found.asked {
         if let Some(groups) = taken.groups() {
             let text = format!("bistable under {}: {}", releases[*i], in_groups(groups));
@@ -301,7 +300,7 @@ pub fn bisected(
             releases[found.asked[is].0],
             between_them.join(", ")
         );
-        page.hanging("note: ", Ink::Dim, &text);
+        page.note(&text);
     }
     page.finish()
 }

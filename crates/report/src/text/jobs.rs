@@ -9,8 +9,8 @@
 //! Jobs that the workload declares are what it is about: they stand before the tasks.
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table};
 use super::run::{ALL, LIST, more};
+use crate::page::{Doc, Ink, Page, Table};
 use crate::words;
 use risetime_analysis::{
     Jobs, JobsPhases, Latest, Missed, PhaseSummary, RunResult, Spread, WORST, group_name,
@@ -27,7 +27,7 @@ const SPREADS: usize = 8;
 /// Writes the title of a table of jobs; `of`: more words for it.
 fn title(page: &mut Page<'_>, of: &str) {
     let text = format!(" ({of}ms from release to done; slack: the least)");
-    page.line(Line::new().ink(Ink::Title, "Jobs").ink(Ink::Dim, text));
+    page.heading("Jobs", text);
 }
 
 fn table(first: &str) -> Table {
@@ -122,7 +122,7 @@ pub(super) fn table_of(page: &mut Page<'_>, r: &RunResult, most: usize) {
     for j in all.iter().take(most) {
         row(&mut table, j.name.clone(), &JobsPhases::of(&[*j]), MEDIAN);
     }
-    page.table(2, &table);
+    page.table(2, table);
     more(page, all.len(), most, "kinds of jobs", "--full");
     page.blank();
 }
@@ -136,7 +136,7 @@ pub(super) fn of_run(page: &mut Page<'_>, r: &RunResult) {
     let mut table = table("");
     let shown = || r.jobs.iter().take(LIST).map(|j| (j, JobsPhases::of(&[j])));
     shown().for_each(|(j, figures)| row(&mut table, j.name.clone(), &figures, MEDIAN));
-    page.table(2, &table);
+    page.table(2, table);
     for (j, figures) in shown() {
         let latest = j.latest.as_ref().filter(|l| l.lateness_ms > 0.0).map(|l| {
             let Latest { number, due_ms, lateness_ms, .. } = l;
@@ -177,7 +177,7 @@ pub(super) fn of_phases(page: &mut Page<'_>, s: &PhaseSummary, most: usize) {
         row(&mut table, j.name.clone(), j, MEDIAN);
         SPREAD.iter().for_each(|(label, at)| row(&mut table, (*label).into(), j, *at));
     }
-    page.table(2, &table);
+    page.table(2, table);
     for j in s.jobs.iter().take(most) {
         say_kinds(page, &j.name, j);
     }
@@ -217,7 +217,7 @@ pub(super) fn side_by_side(
         let rows = rows.filter_map(|(h, c)| Some((h, c.iter().find(|j| j.name == *name)?)));
         let mut table = table(name);
         rows.clone().for_each(|(head, j)| row(&mut table, head.clone(), j, MEDIAN));
-        page.table(2, &table);
+        page.table(2, table);
         rows.for_each(|(head, j)| say_kinds(page, head, j));
     }
     more(page, names.len(), most, "kinds of jobs", ALL);
@@ -225,7 +225,7 @@ pub(super) fn side_by_side(
 }
 
 /// The late jobs of a run one by one, the latest first.
-pub fn late_jobs(r: &RunResult, style: &Style) -> String {
+pub fn late_jobs(r: &RunResult, style: &Style) -> Doc {
     let mut page = Page::new(style);
     for (i, j) in r.jobs.iter().filter(|j| !j.worst.is_empty()).enumerate() {
         let (all, shown) = ((j.late + j.overdue) as usize, j.worst.len());
@@ -233,13 +233,13 @@ pub fn late_jobs(r: &RunResult, style: &Style) -> String {
         if i > 0 {
             page.blank();
         }
-        let head = Line::new().ink(Ink::Title, format!("Late jobs of {}", j.name));
-        page.line(head.ink(Ink::Dim, format!(" (ms; {which}, the latest first)")));
+        let aside = format!(" (ms; {which}, the latest first)");
+        page.heading(format!("Late jobs of {}", j.name), aside);
         let heads = ["job", "released", "due", "done", "late", "longest with"];
         let mut table = Table::new(heads);
         let instances = j.worst.iter().any(|missed| missed.comm != j.worst[0].comm);
         j.worst.iter().for_each(|missed| table.row(late(missed, instances)));
-        page.table(2, &table);
+        page.table(2, table);
         more(&mut page, all, shown, "late jobs", "--bursts --format json or csv");
     }
     page.finish()

@@ -2,7 +2,7 @@
 //! found on a machine.
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table, pad, width, wrap};
+use crate::page::{Block, Doc, Ink, Line, Page, Table, pad, width, wrap};
 use crate::words;
 use risetime_kernel::sched_qos::SchedQosType;
 use risetime_kernel::units::{Span, Util};
@@ -13,14 +13,22 @@ use risetime_model::workload::{
 };
 use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Value, Workload};
 
+/// The page of a list that is as long as a run: its title, and its lines as they are.
+pub fn listed(title: &str, lines: Vec<String>, style: &Style) -> Doc {
+    let mut page = Page::new(style);
+    page.heading(title, "");
+    page.put(Block::Listing(lines));
+    page.finish()
+}
+
 /// Experiments that were drawn: name, platform, length in ms, tasks, settings.
-pub fn drawn(rows: &[(String, String, u64, usize, String)], style: &Style) -> String {
+pub fn drawn(rows: &[(String, String, u64, usize, String)], style: &Style) -> Doc {
     let mut page = Page::new(style);
     let mut table = Table::new(["", "platform", "ms", "tasks"]);
     for (name, platform, ms, tasks, _) in rows {
         table.row([name.clone(), platform.clone(), ms.to_string(), tasks.to_string()]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     let set = rows.iter().filter(|row| !row.4.is_empty());
     page.blank();
     set.for_each(|row| page.hanging(&format!("{}  ", row.0), Ink::Plain, &row.4));
@@ -73,7 +81,7 @@ impl Finding {
 }
 
 /// The page of findings on this machine, in the given order.
-pub fn findings(findings: &[Finding], style: &Style) -> String {
+pub fn findings(findings: &[Finding], style: &Style) -> Doc {
     let mut page = Page::new(style);
     if findings.is_empty() {
         page.line(Line::new().plain("Nothing found."));
@@ -98,9 +106,9 @@ pub fn findings(findings: &[Finding], style: &Style) -> String {
 }
 
 /// Names with a line about each, for `list`.
-pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> String {
+pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.line(Line::new().ink(Ink::Title, title));
+    page.heading(title, "");
     let wide = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0).min(page.width() / 3);
     for (name, about) in rows {
         page.hanging(&format!("  {}  ", pad(name, wide, false)), Ink::Dim, about);
@@ -110,7 +118,7 @@ pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> String {
 
 /// The page of every setting of a backend: name, unit, default, range, what it does, where a real
 /// system has it.
-pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
+pub fn param_table(catalogue: &Catalogue, style: &Style) -> Doc {
     let mut page = Page::new(style);
     for group in catalogue.groups.iter().filter(|g| !g.params.is_empty()) {
         let title = match group.owner {
@@ -144,9 +152,9 @@ fn param(page: &mut Page<'_>, p: &Param) {
 }
 
 /// The page of a platform.
-pub fn platform(p: &Platform, style: &Style) -> String {
+pub fn platform(p: &Platform, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &p.name);
+    page.title(p.name.as_str(), "");
     page.paragraph(0, Ink::Plain, &p.about);
     let text = format!("{} CPUs, {} frequency domains, HZ={}", p.nr_cpus(), p.domains.len(), p.hz);
     page.paragraph(0, Ink::Plain, &text);
@@ -224,12 +232,12 @@ fn domain(page: &mut Page<'_>, run: &[Domain]) {
             words::one(o.latency.0 as f64 / 1000.0),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     if d.idle.is_empty() {
         return;
     }
     page.blank();
-    page.table(0, &idle_states(&d.idle));
+    page.table(0, idle_states(&d.idle));
 }
 
 /// The idle states of a domain; what few platforms say of them has its columns where this one does.
@@ -262,9 +270,9 @@ fn idle_states(states: &[IdleState]) -> Table {
 }
 
 /// The page of a policy: what it sets, and with `resolved` the value of everything.
-pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String {
+pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &p.name);
+    page.title(p.name.as_str(), "");
     page.paragraph(0, Ink::Plain, &p.about);
     page.paragraph(0, Ink::Plain, &format!("kernel {}", p.kernel));
     let (title, all): (_, Vec<(&String, &Value)>) = match resolved {
@@ -281,9 +289,9 @@ pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String 
 }
 
 /// The page of a workload: what its tasks do.
-pub fn workload(w: &Workload, style: &Style) -> String {
+pub fn workload(w: &Workload, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &w.name);
+    page.title(w.name.as_str(), "");
     page.paragraph(0, Ink::Plain, &w.about);
     let mut facts = vec![match w.tasks.len() {
         1 => "1 task".to_string(),

@@ -1,7 +1,7 @@
 //! Pages that a person reads at a terminal: the answer first, the evidence below it.
 //!
-//! Every function returns the whole text, fits it into [`Style::width`] columns (40 at
-//! least), and is plain when no colour is wanted.
+//! Every function returns the whole page: as [blocks](crate::page), and as text that fits into
+//! [`Style::width`] columns (40 at least) and is plain when no colour is wanted.
 
 mod advice;
 mod compare;
@@ -16,9 +16,7 @@ mod goal;
 mod history;
 mod jobs;
 mod lists;
-mod page;
 mod phases;
-mod plot;
 mod run;
 mod screen;
 mod spread;
@@ -43,7 +41,7 @@ pub use history::{bisected, history};
 pub use jobs::late_jobs;
 pub(crate) use jobs::sentence as sentence_of_jobs;
 pub use lists::{
-    Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,
+    Finding, Severity, drawn, findings, listed, names, param_table, platform, policy, workload,
 };
 pub use phases::phases;
 pub use run::{burst_line, migration_line, run};
@@ -67,7 +65,7 @@ pub struct Style {
 }
 
 impl Style {
-    fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.width.clamp(40, 200)
     }
 }

@@ -4,10 +4,10 @@
 //! it; only the median says what a policy does. "never" is larger than any number here.
 
 use super::figures::{self, Figure};
-use super::page::{Ink, Line, Page, Table};
 use super::run::more;
 use super::screen::{self, View, fitting};
 use super::{Style, jobs};
+use crate::page::{Doc, Ink, Line, Page, Table};
 use crate::words;
 use risetime_analysis::{EndedBy, Level, PhaseSummary, RunResult, Spread, TaskResult};
 use risetime_model::micros;
@@ -23,7 +23,7 @@ pub fn phases(
     every: bool,
     view: &View<'_>,
     style: &Style,
-) -> String {
+) -> Doc {
     match view.full || every {
         true => medians(runs, summary, every, view, style, usize::MAX),
         false => fitting(|rows| medians(runs, summary, every, view, style, rows)),
@@ -37,7 +37,7 @@ fn medians(
     view: &View<'_>,
     style: &Style,
     rows: usize,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
     let n = summary.phases.len();
     if let Some(r) = runs.first() {
@@ -49,7 +49,7 @@ fn medians(
             r.policy,
             what(summary)
         );
-        page.hanging("", Ink::Title, &title);
+        page.title(&title, "");
         screen::about(&mut page, view);
     }
     if summary.tasks.is_empty() {
@@ -68,7 +68,7 @@ fn medians(
     for index in shown {
         let task = &summary.tasks[index];
         if summary.tasks.len() > 1 {
-            page.line(Line::new().ink(Ink::Title, task.comm.as_str()));
+            page.heading(task.comm.as_str(), "");
         }
         endings(&mut page, summary, index);
         spreads(&mut page, &figures::of_phases(runs, summary, index), rows.saturating_mul(4));
@@ -114,7 +114,7 @@ pub(super) fn notes(page: &mut Page<'_>, columns: &[(&str, &[RunResult])], most:
             columns.iter().filter_map(|(policy, runs)| whose(policy, runs, has)).collect();
         let of_all = columns.iter().flat_map(|(_, runs)| *runs).all(|run| has(&run));
         let head = if of_all { String::new() } else { format!("{}: ", whose.join("; ")) };
-        page.hanging("note: ", Ink::Dim, &format!("{head}{note}"));
+        page.note(&format!("{head}{note}"));
     }
     more(page, all, most, "notes", "--full");
 }
@@ -186,7 +186,7 @@ fn spreads(page: &mut Page<'_>, rows: &[Figure], most: usize) {
         let cells = columns.iter().map(|c| f.text(c.1));
         table.row(std::iter::once(f.label.clone()).chain(cells));
     }
-    page.table(0, &table);
+    page.table(0, table);
     more(page, there().count(), most, "figures", "--full");
     page.blank();
 }
@@ -197,7 +197,7 @@ fn residency(page: &mut Page<'_>, runs: &[RunResult], summary: &PhaseSummary, in
     if rows.is_empty() {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "Frequency residency (ms at MHz)"));
+    page.heading("Frequency residency (ms at MHz)", "");
     let columns = columns(page.width());
     let mut table = Table::new(std::iter::once("").chain(columns.iter().map(|c| c.0)));
     for r in rows {
@@ -206,13 +206,13 @@ fn residency(page: &mut Page<'_>, runs: &[RunResult], summary: &PhaseSummary, in
         let label = format!("{cpus} {:>6}", words::mhz(r.freq));
         table.row(std::iter::once(label).chain(cells));
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
 }
 
 /// A row for each phase.
 fn each(page: &mut Page<'_>, runs: &[RunResult], index: usize) {
-    page.line(Line::new().ink(Ink::Title, "Every start phase"));
+    page.heading("Every start phase", "");
     type Cell = fn(&TaskResult) -> String;
     let all: [(&str, Cell); 5] = [
         ("full speed", |t| words::one_or(t.burst.as_ref().and_then(words::to_full_speed), "never")),
@@ -231,6 +231,6 @@ fn each(page: &mut Page<'_>, runs: &[RunResult], index: usize) {
         let cells = shown.iter().map(|c| run.tasks.get(index).map_or("–".into(), c.1));
         table.row(std::iter::once(phase).chain(cells));
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
 }

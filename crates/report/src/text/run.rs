@@ -13,10 +13,9 @@
 //! and the text says how many rows there are and where all of them can be had.
 
 use super::figures::told_as;
-use super::page::{Ink, Line, Page, Table, pad};
-use super::plot::{Curve, Plot};
 use super::screen::{self, View};
 use super::{Style, jobs};
+use crate::page::{Block, Curve, Doc, Ink, Line, Page, Plot, Table, pad};
 use crate::words;
 use risetime_analysis::{
     Burst, By, EndedBy, Level, Lost, Migration, Percentiles, RunResult, Spent, TaskResult,
@@ -39,7 +38,7 @@ const FREQ_PLOTS: usize = 8;
 
 /// The page of a run: its first screen; or all: headline, figures and plots of the task that
 /// `timeline` follows, the one that leads, and a row for each other task.
-pub fn run(result: &RunResult, timeline: &Timeline, view: &View<'_>, style: &Style) -> String {
+pub fn run(result: &RunResult, timeline: &Timeline, view: &View<'_>, style: &Style) -> Doc {
     if !view.full {
         return screen::screen(result, view, style);
     }
@@ -107,11 +106,7 @@ pub(super) fn title(page: &mut Page<'_>, r: &RunResult) {
     let parts = parts.into_iter().filter(|part| r.known.experiment || !part.is_empty());
     let parts: String = parts.map(|part| format!(" · {part}")).collect();
     let rest = format!("{parts} · {} · {} ms", words::backend(r), words::one(r.end_ms));
-    if name.chars().count() + rest.chars().count() <= page.width() {
-        page.line(Line::new().ink(Ink::Title, name.as_str()).ink(Ink::Dim, rest));
-    } else {
-        page.paragraph(0, Ink::Title, &format!("{name}{rest}"));
-    }
+    page.title(name.as_str(), rest);
     if r.phase > Span(0) {
         page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", micros(r.phase))));
     }
@@ -227,7 +222,7 @@ pub(super) fn states(page: &mut Page<'_>, title: &str, all: &[Lost], most: usize
     }
     let wide = rows.iter().map(|r| r.2.chars().count()).max().unwrap_or(0);
     let rows: Vec<_> = rows.into_iter().map(|(l, v, t)| (l, v, format!("{t:>wide$}"))).collect();
-    page.line(Line::new().ink(Ink::Title, title));
+    page.heading(title, "");
     page.bars(2, Ink::Bad, &rows);
     page.blank();
 }
@@ -235,7 +230,7 @@ fn reached(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     if t.reach.is_empty() {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "Reached").ink(Ink::Dim, " (ms after it became busy)"));
+    page.heading("Reached", " (ms after it became busy)");
     let mut groups: BTreeMap<(u8, CpuId), Vec<(String, String)>> = BTreeMap::new();
     for reach in &t.reach {
         let (group, level) = match reach.what {
@@ -278,7 +273,7 @@ fn moved(page: &mut Page<'_>, t: &TaskResult) {
     if t.migrations.is_empty() {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "Moved"));
+    page.heading("Moved", "");
     for m in t.migrations.iter().take(SHORT_LIST) {
         page.line(Line::new().plain(format!(
             "  {:>8} ms  {} → {}  {}",
@@ -299,7 +294,7 @@ fn moved(page: &mut Page<'_>, t: &TaskResult) {
 }
 
 fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
-    page.line(Line::new().ink(Ink::Title, "Spent"));
+    page.heading("Spent", "");
     let mut rows = Vec::new();
     if let Some(ms) = t.perf_10_90_ms {
         rows.push(format!("{} ms from 10 to 90 % of its speed", words::one(ms)));
@@ -332,7 +327,7 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
     if r.tasks.len() < 2 {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "Other tasks"));
+    page.heading("Other tasks", "");
     let others = || r.tasks.iter().zip(names).enumerate().filter(|(i, _)| *i != r.lead);
     let shown = || others().map(|(_, other)| other).take(SHORT_LIST);
     let mut table = Table::new(["task", "full speed", "lost ms", "longer ms", "wait ms", "mJ"]);
@@ -349,7 +344,7 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
             words::energy(t.whole.energy_mj),
         ]);
     }
-    page.table(2, &table);
+    page.table(2, table);
     for (t, name) in shown().filter(|(t, _)| !t.policies.is_empty()) {
         page.hanging("  ", Ink::Dim, &format!("{name}: {}", policies(t)));
     }
@@ -371,8 +366,7 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
     if r.latency.len() < KINDS {
         return;
     }
-    let title = Line::new().ink(Ink::Title, "From wakeup to sleep");
-    page.line(title.ink(Ink::Dim, " (ms, running and waiting for a CPU)"));
+    page.heading("From wakeup to sleep", " (ms, running and waiting for a CPU)");
     let mut table = Table::new(["tasks", "times", "p50", "p90", "p99", "p99.9", "max"]);
     for l in r.latency.iter().take(LIST) {
         let ms = |ms: f64| format!("{ms:.2}");
@@ -388,7 +382,7 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
             ms(l.max_ms),
         ]);
     }
-    page.table(2, &table);
+    page.table(2, table);
     more(page, r.latency.len(), LIST, "kinds of tasks", ALL);
     page.blank();
 }
@@ -398,7 +392,7 @@ fn heat(page: &mut Page<'_>, r: &RunResult) {
     if r.heat.is_empty() {
         return;
     }
-    page.line(Line::new().ink(Ink::Title, "Heat"));
+    page.heading("Heat", "");
     for h in &r.heat {
         let [start, max, end] = [h.start_celsius, h.max_celsius, h.end_celsius].map(words::one);
         let at = words::one(h.max_at_ms);
@@ -458,7 +452,7 @@ fn late(page: &mut Page<'_>, r: &RunResult) {
 }
 
 fn table_of_waits(page: &mut Page<'_>, [title, more]: [&str; 2], rows: Vec<(String, &Waits)>) {
-    page.line(Line::new().ink(Ink::Title, title).ink(Ink::Dim, more));
+    page.heading(title, more);
     let mut table = Table::new(["", "times", "p50", "p90", "p99", "p99.9", "max"]);
     for (name, waits) in rows {
         let of = |figure: fn(&Percentiles) -> f64| {
@@ -474,7 +468,7 @@ fn table_of_waits(page: &mut Page<'_>, [title, more]: [&str; 2], rows: Vec<(Stri
             of(|p| p.max),
         ]);
     }
-    page.table(2, &table);
+    page.table(2, table);
     page.blank();
 }
 
@@ -522,7 +516,7 @@ fn notes(page: &mut Page<'_>, notes: &[String]) {
     }
     page.blank();
     for note in notes {
-        page.hanging("note: ", Ink::Dim, note);
+        page.note(note);
     }
 }
 
@@ -533,7 +527,7 @@ fn plots(page: &mut Page<'_>, r: &RunResult, t: &TaskResult, timeline: &Timeline
     util_plot(page, t, timeline, &runs, window, b.t0_ms);
     util_bars(page, t);
     cpu_bars(page, r, t);
-    let plots: Vec<Plot<'_>> = timeline
+    let plots: Vec<Plot> = timeline
         .freq
         .iter()
         .filter(|(cpu, _)| {
@@ -547,11 +541,12 @@ fn plots(page: &mut Page<'_>, r: &RunResult, t: &TaskResult, timeline: &Timeline
             freq_plot(t, *cpu, held(&points, &on), window)
         })
         .collect();
-    for plot in plots.iter().take(FREQ_PLOTS) {
+    let all = plots.len();
+    for plot in plots.into_iter().take(FREQ_PLOTS) {
         page.blank();
-        plot.draw(page);
+        page.put(Block::Plot(plot));
     }
-    more(page, plots.len(), FREQ_PLOTS, "plots of a CPU's frequency", "--perfetto FILE");
+    more(page, all, FREQ_PLOTS, "plots of a CPU's frequency", "--perfetto FILE");
     freq_bars(page, r, t);
 }
 
@@ -636,18 +631,17 @@ fn util_plot(
     }
     let marks = [1.0, 0.75, 0.5, 0.25, 0.0].map(|f| (f * top, format!("{:.0}", f * top)));
     page.blank();
-    Plot {
+    page.put(Block::Plot(Plot {
         title: format!("{} util_avg running", t.comm),
         x,
         y: (0.0, top),
         rows: PLOT,
         y_marks: marks.to_vec(),
-        x_unit: "ms",
+        x_unit: "ms".into(),
         curves: vec![Curve { parts, ink: Ink::Curve }],
         shade: None,
         lanes: vec![],
-    }
-    .draw(page);
+    }));
 }
 
 fn util_bars(page: &mut Page<'_>, t: &TaskResult) {
@@ -685,7 +679,7 @@ fn freq_plot(
     cpu: CpuId,
     parts: Vec<Vec<(f64, f64)>>,
     x: (f64, f64),
-) -> Option<Plot<'static>> {
+) -> Option<Plot> {
     let inside: Vec<f64> = parts
         .iter()
         .filter(|p| p.last().is_some_and(|l| l.0 >= x.0) && p.first().is_some_and(|f| f.0 <= x.1))
@@ -707,7 +701,7 @@ fn freq_plot(
         y: (low, high),
         rows: PLOT,
         y_marks: used.iter().map(|m| (*m, format!("{m:.0}"))).collect(),
-        x_unit: "ms",
+        x_unit: "ms".into(),
         curves: vec![Curve { parts, ink: Ink::Curve }],
         shade: None,
         lanes: vec![],

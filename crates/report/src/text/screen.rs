@@ -12,9 +12,9 @@
 //!
 //! A list has as many rows as leave room for all of it: [`ROWS`] or fewer. Everything else: `--full`.
 
-use super::page::{Ink, Line, Page, Table};
 use super::run::{headline, more, states, time, title};
 use super::{Style, jobs};
+use crate::page::{Doc, Ink, Line, Page, Table};
 use crate::words;
 use risetime_analysis::{Jobs, Latency, Level, Lost, Missed, RunResult, TaskResult, group_name};
 use std::collections::BTreeMap;
@@ -40,17 +40,17 @@ pub struct View<'a> {
 }
 
 /// The first screen.
-pub(super) fn screen(r: &RunResult, view: &View<'_>, style: &Style) -> String {
+pub(super) fn screen(r: &RunResult, view: &View<'_>, style: &Style) -> Doc {
     fitting(|rows| compose(r, view, style, rows))
 }
 
 /// The page with the most rows in its lists that is a screen.
-pub(super) fn fitting(page: impl Fn(usize) -> String) -> String {
-    let fits = |page: &String| page.lines().count() <= LINES;
+pub(super) fn fitting(page: impl Fn(usize) -> Doc) -> Doc {
+    let fits = |page: &Doc| page.as_str().lines().count() <= LINES;
     (2..=ROWS).rev().map(&page).find(fits).unwrap_or_else(|| page(1))
 }
 
-fn compose(r: &RunResult, view: &View<'_>, style: &Style, rows: usize) -> String {
+fn compose(r: &RunResult, view: &View<'_>, style: &Style, rows: usize) -> Doc {
     let mut page = Page::new(style);
     title(&mut page, r);
     about(&mut page, view);
@@ -294,7 +294,7 @@ fn tasks(page: &mut Page<'_>, r: &RunResult, whose: &Whose<'_>, rows: usize) {
         place(a).cmp(&place(b)).then(sums[b].longer.total_cmp(&sums[a].longer))
     });
     let about = " (whole run, ms; took: from wakeup to sleep; longer: than at full speed)";
-    page.line(Line::new().ink(Ink::Title, "Tasks").ink(Ink::Dim, about));
+    page.heading("Tasks", about);
     let mut table =
         Table::new(["", "times", "took p50", "p99", "running", "waiting", "longer", "mJ"]);
     for name in names.iter().take(rows) {
@@ -312,7 +312,7 @@ fn tasks(page: &mut Page<'_>, r: &RunResult, whose: &Whose<'_>, rows: usize) {
             words::energy(t.mj),
         ]);
     }
-    page.table(2, &table);
+    page.table(2, table);
     more(page, names.len(), rows, "names", "--full");
     page.blank();
 }
@@ -344,7 +344,7 @@ fn energy(page: &mut Page<'_>, r: &RunResult, whose: &Whose<'_>) {
 /// The first notes, and how many more there are.
 fn notes(page: &mut Page<'_>, notes: &[String], rows: usize) {
     let shown = (rows / 2).clamp(1, 3);
-    notes.iter().take(shown).for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    notes.iter().take(shown).for_each(|note| page.note(note));
     more(page, notes.len(), shown, "notes", "--full");
     page.blank();
 }

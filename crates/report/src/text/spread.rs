@@ -6,8 +6,8 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Page, Table};
 use super::verify::OFF_HERE;
+use crate::page::{Doc, Ink, Page, Table};
 use crate::words::{digits3, one};
 use risetime_analysis::Kind;
 use risetime_analysis::verify::{Equivalence, Figure, MARGIN, Tally, Verdict, all_equivalent};
@@ -16,16 +16,16 @@ use risetime_analysis::verify::{Equivalence, Figure, MARGIN, Tally, Verdict, all
 const FURTHEST: usize = 20;
 
 /// The page of one experiment: every figure of both sides.
-pub fn verify_spread(reference: &str, found: &Equivalence, style: &Style) -> String {
+pub fn verify_spread(reference: &str, found: &Equivalence, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let title = format!("{} · {reference} · {} start phases", found.name, found.phases);
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     let mut table = Table::new(["", "kernel", "simulated", "difference, 90 %", "margin", ""]);
     for figure in &found.figures {
         table.inked(ink(figure.verdict), row(figure));
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     alone(&mut page, found);
     let tally = Tally::of(&found.figures);
@@ -36,11 +36,11 @@ pub fn verify_spread(reference: &str, found: &Equivalence, style: &Style) -> Str
 }
 
 /// The page of many experiments: verdicts by experiment, and all together.
-pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) -> String {
+pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) -> Doc {
     let mut page = Page::new(style);
     let phases = set.first().map_or(0, |e| e.phases);
     let title = format!("{} experiments · {reference} · {phases} start phases each", set.len());
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     let heads = Verdict::ALL.map(Verdict::as_str);
     let cells = |name: &str, tally: &Tally| {
@@ -53,7 +53,7 @@ pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) ->
     for e in set {
         table.row(cells(&e.name, &Tally::of(&e.figures)));
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     let mut table = Table::new([&["figure"], &heads[..]].concat());
     let figures = || set.iter().flat_map(|e| e.figures.iter().map(move |f| (e.name.as_str(), f)));
@@ -64,7 +64,7 @@ pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) ->
             table.row(cells(kind.as_str(), &tally));
         }
     }
-    page.table(0, &table);
+    page.table(0, table);
     let mut far: Vec<(&str, &Figure)> =
         figures().filter(|(_, f)| f.verdict == Verdict::Different).collect();
     far.sort_by(|a, b| a.1.kind.cmp(&b.1.kind).then(b.1.margins().total_cmp(&a.1.margins())));
@@ -82,7 +82,7 @@ pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) ->
             cells.insert(0, name.to_string());
             table.row(cells);
         }
-        page.table(0, &table);
+        page.table(0, table);
     }
     page.blank();
     let tally = Tally::of(figures().map(|(_, f)| f));

@@ -7,15 +7,15 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Page, Table};
+use crate::page::{Doc, Ink, Page, Table};
 use crate::words::one;
 use risetime_analysis::verify::step::{Decision, Difference, MOVES_WANTED, Stepped};
 use risetime_kernel::units::Instant;
 
 /// The page of all decisions of one experiment, or of several.
-pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) -> String {
+pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &format!("{name} · {reference} · step"));
+    page.title(format!("{name} · {reference} · step"), "");
     page.blank();
     let heads = ["decision", "asked", "comparable", "real choice", "alike", "wanted", "trivial"];
     let mut table = Table::new(heads);
@@ -51,7 +51,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
         let row = [what.into(), all.clone(), String::new(), all, part, wanted, String::new()];
         table.inked(ink(holds), row);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     let mut table =
         Table::new(["state", "compared", "the same", "9 of 10 off by at most", "at most"]);
@@ -64,7 +64,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
             state.most.to_string(),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     differences(&mut page, found);
     page.paragraph(
@@ -115,14 +115,14 @@ fn differences(page: &mut Page<'_>, found: &Stepped) {
 }
 
 /// The first decision that differs, with everything around it.
-pub fn verify_first(reference: &str, found: &Stepped, style: &Style) -> String {
+pub fn verify_first(reference: &str, found: &Stepped, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let Some(first) = found.differences.first() else {
         page.paragraph(0, Ink::Good, "No decision differs.");
         return page.finish();
     };
     let title = format!("{} · {reference} · the first decision that differs", first.experiment);
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     let ms = |at: Instant| format!("{:.3}", at.0 as f64 / 1e6);
     for (what, value) in [

@@ -7,7 +7,7 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table, width};
+use crate::page::{Doc, Ink, Line, Page, Table, width};
 use crate::words::{one, round3};
 use risetime_analysis::study::{
     Against, Cell, Cells, JudgedRow, Reproduced, ReproducedFigure, Tally, TradeOff, Tried, score,
@@ -18,9 +18,9 @@ use risetime_model::Study;
 const GAP: usize = 2;
 
 /// The page of a reproduced study: whether the document's numbers are right.
-pub fn study(study: &Reproduced, style: &Style) -> String {
+pub fn study(study: &Reproduced, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &format!("{}: {}", study.study, study.about));
+    page.title(format!("{}: {}", study.study, study.about), "");
     page.hanging("", Ink::Dim, &study.source);
     page.blank();
     verdict(&mut page, study);
@@ -45,9 +45,9 @@ pub fn study(study: &Reproduced, style: &Style) -> String {
 }
 
 /// The page of a study's contents.
-pub fn study_contents(study: &Study, style: &Style) -> String {
+pub fn study_contents(study: &Study, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &format!("{}: {}", study.name, study.about));
+    page.title(format!("{}: {}", study.name, study.about), "");
     page.hanging("", Ink::Dim, &study.source);
     page.blank();
     let mut table = Table::new(["figure", "rows", "quantities"]);
@@ -60,7 +60,7 @@ pub fn study_contents(study: &Study, style: &Style) -> String {
         quantities.dedup();
         table.row([f.id.clone(), rows.to_string(), quantities.join(", ")]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     for f in &study.figures {
         page.blank();
         page.hanging(&format!("{}: ", f.id), Ink::Strong, &f.place);
@@ -114,7 +114,7 @@ fn verdict(page: &mut Page<'_>, study: &Reproduced) {
         cells.push(if missed > 0 { format!("{missed} missed") } else { String::new() });
         table.inked((missed > 0).then_some(Ink::Bad), cells);
     }
-    page.table(2, &table);
+    page.table(2, table);
     page.blank();
 }
 
@@ -309,7 +309,7 @@ fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Opti
         if from > 0 {
             page.blank();
         }
-        page.table(GAP, &table);
+        page.table(GAP, table);
         from = to;
     }
 }
@@ -360,7 +360,7 @@ fn trade_offs(page: &mut Page<'_>, all: &[TradeOff]) {
         let cells = [t.policy.clone(), slack, least, said(t.mean_ghz, 3), said(t.energy_mj, 1)];
         table.row(cells);
     }
-    page.table(2, &table);
+    page.table(2, table);
 }
 
 fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
@@ -394,7 +394,7 @@ fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
         let cells = [at, number(r), measured, off, tolerance, verdict];
         table.inked(ink, cells.into_iter().chain([String::new()]));
     }
-    page.table(2, &table);
+    page.table(2, table);
     let noted = |r: &&&JudgedRow| r.holds.is_none() && !r.note.is_empty();
     let mut said: Vec<(Vec<&str>, &str)> = Vec::new();
     for r in rows.iter().filter(noted) {

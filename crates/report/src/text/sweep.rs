@@ -9,8 +9,7 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table, pad, width};
-use super::plot::{Curve, Plot, ticks};
+use crate::page::{Block, Curve, Doc, Ink, Line, Page, Plot, Table, pad, ticks, width};
 use crate::words::{digits3, one, simulated};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::sweep::{Axis, Point, Sweep};
@@ -23,9 +22,9 @@ const ROWS: usize = 10;
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 /// The page of a sweep: the metrics at each point.
-pub fn sweep(s: &Sweep, style: &Style) -> String {
+pub fn sweep(s: &Sweep, style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &title(s));
+    page.title(title(s), "");
     page.blank();
     let metrics: Vec<(&Metric, Unit)> = s.metrics().collect();
     for (m, (metric, unit)) in metrics.iter().enumerate() {
@@ -175,7 +174,7 @@ fn taken(rows: &[Vec<String>]) -> usize {
 fn put(page: &mut Page<'_>, rows: &[Vec<String>]) {
     let mut table = Table::new(rows[0].clone());
     rows[1..].iter().for_each(|row| table.row(row.clone()));
-    page.table(0, &table);
+    page.table(0, table);
 }
 
 /// The median, and how many start phases have none.
@@ -233,18 +232,17 @@ fn draw(page: &mut Page<'_>, s: &Sweep, m: usize, title: &str, axis: &Axis) {
     let parts = points.split(|p| p.1.is_none());
     let parts = parts.map(|part| part.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect());
     page.blank();
-    let plot = Plot {
+    page.put(Block::Plot(Plot {
         title: title.into(),
         x: range(points.iter().map(|p| p.0)),
         y,
         rows: ROWS,
         y_marks: ticks(y, 4),
-        x_unit: &axis.label(),
+        x_unit: axis.label(),
         curves: vec![Curve { parts: parts.collect(), ink: Ink::Curve }],
         shade: None,
         lanes: Vec::new(),
-    };
-    plot.draw(page);
+    }));
 }
 
 /// A metric over two axes; where the columns do not fit, they continue below.
@@ -256,9 +254,7 @@ fn map(page: &mut Page<'_>, s: &Sweep, m: usize, title: &str, (rows, columns): (
         let share = median.filter(|_| high > low).map_or(0.0, |v| (v - low) / (high - low));
         SHADES[((share * SHADES.len() as f64) as usize).min(SHADES.len() - 1)]
     };
-    page.line(
-        Line::new().ink(Ink::Title, format!("{title}, {} by {}", rows.label(), columns.label())),
-    );
+    page.heading(format!("{title}, {} by {}", rows.label(), columns.label()), "");
     let label = rows.values.iter().map(|v| width(v)).max().unwrap_or(0);
     let cells = (0..s.points.len()).map(|i| width(&cell(&s.points[i], m)));
     let heads = columns.values.iter().map(|v| width(v));

@@ -10,8 +10,7 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table};
-use super::plot::{Curve as Drawn, Plot};
+use crate::page::{Block, Curve as Drawn, Doc, Ink, Line, Page, Plot, Table};
 use crate::words::one;
 use risetime_analysis::verify::{
     Caught, Check, Comparison, Curve, Judged, Mode, Phased, median_held,
@@ -41,14 +40,10 @@ pub struct Verified<'a> {
 }
 
 /// The page of a verification: whether the simulator does what the reference did.
-pub fn verify(v: &Verified<'_>, style: &Style) -> String {
+pub fn verify(v: &Verified<'_>, style: &Style) -> Doc {
     let mut page = Page::new(style);
     let held = v.comparison.held();
-    page.hanging(
-        "",
-        Ink::Title,
-        &format!("{} · {} · {}", v.experiment, v.reference, v.comparison.mode.as_str()),
-    );
+    page.title(format!("{} · {} · {}", v.experiment, v.reference, v.comparison.mode.as_str()), "");
     page.blank();
     let ink = if held >= v.wanted { Ink::Good } else { Ink::Bad };
     let verdict =
@@ -95,14 +90,14 @@ pub fn verify_phases(
     mode: Mode,
     phased: &Phased,
     style: &Style,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
     let title = format!(
         "{experiment} · {reference} · {} · {} start phases",
         mode.as_str(),
         phased.phases.len()
     );
-    page.hanging("", Ink::Title, &title);
+    page.title(&title, "");
     page.blank();
     let ms = |x: Option<f64>| x.map_or("never".to_string(), one);
     let mut table = Table::new(["start phase µs", "top OPP after ms", "simulated", "checks"]);
@@ -114,7 +109,7 @@ pub fn verify_phases(
     }
     let (was, is) = phased.medians_ms();
     table.row(["median".to_string(), ms(was), ms(is), String::new()]);
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     let apart = phased.deviation_pct();
     let apart =
@@ -142,11 +137,11 @@ pub fn verify_set(
     outside: &[(&str, &str)],
     holds: bool,
     style: &Style,
-) -> String {
+) -> Doc {
     let mut page = Page::new(style);
     let phases = set.first().map_or(1, |j| j.given.len());
     let each = if phases == 1 { String::new() } else { format!(" · {phases} start phases each") };
-    page.hanging("", Ink::Title, &format!("{} experiments · {reference}{each}", set.len()));
+    page.title(format!("{} experiments · {reference}{each}", set.len()), "");
     page.blank();
     let mut table = Table::new(["experiment", "given", "free", "wanted", ""]);
     for j in set {
@@ -161,7 +156,7 @@ pub fn verify_set(
         let wanted = format!("{}", j.wanted);
         table.row([j.name.clone(), of(&j.given), of(&j.free), wanted, verdict.to_string()]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     for j in set {
         for (k, c) in j.given.iter().enumerate().chain(j.free.iter().enumerate()) {
@@ -200,9 +195,9 @@ pub fn verify_set(
 }
 
 /// The wrong simulators, and what exposes each.
-pub fn mutants(reference: &str, caught: &[Caught], style: &Style) -> String {
+pub fn mutants(reference: &str, caught: &[Caught], style: &Style) -> Doc {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &format!("{} wrong simulators · {reference}", caught.len()));
+    page.title(format!("{} wrong simulators · {reference}", caught.len()), "");
     page.blank();
     let mut table = Table::new(["mutant", "checks failed", "exposed by", "mode", "check"]);
     for c in caught {
@@ -212,7 +207,7 @@ pub fn mutants(reference: &str, caught: &[Caught], style: &Style) -> String {
         };
         table.row([c.name, &c.failed.to_string(), by, mode, check].map(str::to_string));
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     for c in caught {
         let why = c.by.as_ref().map_or("", |(_, _, check)| check.why.as_str());
@@ -242,7 +237,7 @@ fn checks(page: &mut Page<'_>, checks: &[Check]) {
             if c.holds { "holds" } else { "FAILS" }.to_string(),
         ]);
     }
-    page.table(0, &table);
+    page.table(0, table);
     page.blank();
     for c in checks {
         page.hanging(&format!("{}: ", c.name), if c.holds { Ink::Dim } else { Ink::Bad }, &c.why);
@@ -260,19 +255,18 @@ fn picture(page: &mut Page<'_>, v: &Verified<'_>) {
     };
     let end = (settled(&was).max(settled(&is)) * 1.1).clamp(1.0, v.was.length.as_ms().max(1.0));
     let top = was.iter().chain(&is).filter(|p| p.0 <= end).map(|p| p.1).fold(1.0, f64::max);
-    Plot {
+    page.put(Block::Plot(Plot {
         title: "util_avg: reference and simulation".to_string(),
         x: (0.0, end),
         y: (0.0, top),
         rows: ROWS,
         y_marks: [1.0, 0.5, 0.0].map(|f| (f * top, format!("{:.0}", f * top))).to_vec(),
-        x_unit: "ms",
+        x_unit: "ms".into(),
         curves: vec![
             Drawn { parts: vec![was], ink: Ink::Dim },
             Drawn { parts: vec![is], ink: Ink::Curve },
         ],
         shade: None,
         lanes: vec![],
-    }
-    .draw(page);
+    }));
 }

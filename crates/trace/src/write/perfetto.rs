@@ -55,6 +55,7 @@ mod tasks;
 mod track;
 
 use crate::jobs::{Chains, Fate, Over};
+use crate::tracker::Tracker;
 use crate::{Asked, Event, Header, Hears, PressureClass, SwitchOut, TraceSink, Why};
 use field::*;
 use lanes::Lanes;
@@ -73,19 +74,10 @@ use track::{Counter, Track};
 const BUNDLE: usize = 32 * 1024;
 /// The process of the workload's threads.
 const PROCESS: i64 = 999;
-/// The priority of a fair task of nice 0.
+/// The priority of the idle task, and of a task of which nothing is known.
 const PRIO: i64 = 120;
 /// All packets are one sequence.
 const SEQUENCE: u64 = 1;
-
-/// A task as far as it is known.
-struct Task {
-    comm: Arc<str>,
-    user: bool,
-    prio: i64,
-    /// Priority in the fair class that `prio` is.
-    fair: i64,
-}
 
 /// A stream of jobs.
 struct Jobs {
@@ -107,11 +99,9 @@ pub struct Writer<W: io::Write> {
     bundles: Vec<Message>,
     /// The CPUs of each domain, by its first CPU.
     domains: BTreeMap<u32, Vec<CpuId>>,
-    tasks: BTreeMap<u32, Task>,
+    state: Tracker,
     /// The idle task's name on each CPU.
     swappers: Vec<Arc<str>>,
-    /// The last request of each domain.
-    requests: BTreeMap<u32, (KHz, Why)>,
     /// The tracks that have been described; of counters with their last value.
     tracks: BTreeMap<u64, Option<i64>>,
     /// A task that is new on that CPU: its wakeup is written once its priority is known.
@@ -137,9 +127,8 @@ impl<W: io::Write> Writer<W> {
             packet: Message::default(),
             bundles: Vec::new(),
             domains: BTreeMap::new(),
-            tasks: BTreeMap::new(),
+            state: Tracker::default(),
             swappers: Vec::new(),
-            requests: BTreeMap::new(),
             tracks: BTreeMap::new(),
             new: None,
             chains: Chains::default(),

@@ -42,7 +42,8 @@ use risetime_kernel::units::{CpuId, Instant, KHz};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::{Domain, thermal};
 use risetime_model::{Experiment, Platform};
-use risetime_trace::{CpuPowers, Event};
+use risetime_trace::Event;
+use risetime_trace::tracker::{CpuPowers, Tracker};
 use std::sync::Arc;
 
 impl Mechanism for Own {
@@ -97,10 +98,12 @@ fn of_experiment(e: &Experiment) -> Option<Box<Thermal>> {
     let heats = |cpu| platform.thermal.iter().position(|z| z.heated_by.contains(&cpu));
     let couplings = platform.thermal.iter().enumerate();
     let couplings = couplings.flat_map(|(i, z)| z.coupled.iter().map(move |(j, r)| (i, *j, *r)));
+    let state = Tracker::new(platform, true);
     Some(Box::new(Thermal {
         devices: platform.domains.iter().map(device).collect(),
         heaters: Heaters {
-            powers: CpuPowers::new(Arc::clone(platform)),
+            powers: CpuPowers::new(Arc::clone(platform), &state),
+            state,
             heats: platform.cpus().map(heats).collect(),
             since: vec![Instant(0); platform.nr_cpus()],
             heat_fj: vec![0; zones.len()],

@@ -7,7 +7,8 @@ use risetime_kernel::thermal::gov_step_wise::Instance;
 use risetime_kernel::thermal::rc::Node;
 use risetime_kernel::thermal::thermal_core::Trip;
 use risetime_kernel::units::{CpuId, Instant, Span};
-use risetime_trace::{CpuPowers, Event};
+use risetime_trace::Event;
+use risetime_trace::tracker::{CpuPowers, Tracker};
 
 /// The mechanism.
 pub(crate) struct Own;
@@ -60,6 +61,8 @@ pub(crate) struct Device {
 
 /// Heat that the CPUs give off.
 pub(crate) struct Heaters {
+    /// State of the CPUs; it knows no tasks.
+    pub(crate) state: Tracker,
     pub(crate) powers: CpuPowers,
     /// Zone that each CPU heats.
     pub(crate) heats: Vec<Option<usize>>,
@@ -73,8 +76,11 @@ impl Heaters {
     /// Adds the heat up to `now` of the CPUs whose power `event` changes.
     #[inline]
     pub(crate) fn hears(&mut self, now: Instant, event: &Event) {
-        let Heaters { powers, heats, since, heat_fj } = self;
-        powers.event(event, |change| {
+        if CpuPowers::concerned(event).is_none() {
+            return;
+        }
+        let Heaters { state, powers, heats, since, heat_fj } = self;
+        powers.event(state, now, event, |change| {
             let cpu = change.cpu.index();
             let time = now.since(since[cpu]);
             since[cpu] = now;

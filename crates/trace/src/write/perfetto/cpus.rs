@@ -12,9 +12,15 @@ impl<W: io::Write> Writer<W> {
         }
     }
 
-    pub(super) fn request(&mut self, at: Instant, cpu: CpuId, util: u64, freq: KHz, why: Why) {
+    /// Writes a request; `again`: the one before it left the same frequency unchanged.
+    pub(super) fn request(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        (util, freq, why): (u64, KHz, Why),
+        again: bool,
+    ) {
         let track = self.governor(cpu);
-        let again = self.requests.insert(cpu.0, (freq, why)) == Some((freq, Why::Unchanged));
         self.counter(at, Track::RequestFreq, cpu.0, freq.0, |_| Some(track));
         self.counter(at, Track::RequestUtil, cpu.0, util, |_| Some(track));
         if again && why == Why::Unchanged {

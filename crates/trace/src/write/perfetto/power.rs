@@ -6,7 +6,8 @@
 //!
 //! Of what changes at the same time only the outcome is told.
 
-use crate::{CpuPowers, Event};
+use crate::Event;
+use crate::tracker::{CpuPowers, Tracker};
 use risetime_kernel::units::{CpuId, Instant};
 use risetime_model::Platform;
 use std::sync::Arc;
@@ -29,18 +30,17 @@ struct Domain {
 }
 
 impl Power {
-    /// The power as long as nothing is told: every CPU idles, and every domain is at its lowest
-    /// OPP.
-    pub(super) fn new(platform: Arc<Platform>) -> Power {
-        let cpus = CpuPowers::new(Arc::clone(&platform));
+    /// The power in this state.
+    pub(super) fn new(platform: Arc<Platform>, state: &Tracker) -> Power {
+        let cpus = CpuPowers::new(Arc::clone(&platform), state);
         let of = |d: &risetime_model::platform::Domain| d.cpus.iter().map(|c| cpus.uw(*c)).sum();
         let domains = platform.domains.iter().map(|d| Domain { uw: of(d), told: None }).collect();
         Power { platform, cpus, domains, at: Instant(0), untold: true }
     }
 
-    /// Takes in an event.
-    pub(super) fn event(&mut self, at: Instant, event: &Event) {
-        self.cpus.event(event, |change| {
+    /// Feeds `state` with an event, and takes in what changes by it.
+    pub(super) fn event(&mut self, state: &mut Tracker, at: Instant, event: &Event) {
+        self.cpus.event(state, at, event, |change| {
             let domain = &mut self.domains[change.domain];
             domain.uw = domain.uw + change.now - change.before;
             (self.at, self.untold) = (at, true);

@@ -9,7 +9,8 @@ impl<W: io::Write> TraceSink for Writer<W> {
         self.bundles.resize_with(platform.nr_cpus(), Message::default);
         self.swappers = (0..platform.nr_cpus() as u32).map(swapper).collect();
         self.domains = platform.domains.iter().map(|d| (d.cpus[0].0, d.cpus.clone())).collect();
-        self.power = Some(Power::new(Arc::clone(platform)));
+        self.state = Tracker::of(header);
+        self.power = Some(Power::new(Arc::clone(platform), &self.state));
         self.zones = platform.thermal.iter().map(|z| z.name.as_str().into()).collect();
         self.chains = Chains::new(&asked.jobs);
         let jobs = asked.jobs.iter().map(|spec| Jobs {
@@ -43,12 +44,19 @@ impl<W: io::Write> TraceSink for Writer<W> {
 
     fn event(&mut self, at: Instant, event: &Event) {
         self.power(at);
-        if let Some(power) = &mut self.power {
-            power.event(at, event);
-        }
         // What may stand between a task and its priority.
         if !matches!(event, Event::Prio { .. } | Event::Policy { .. } | Event::Entity { .. }) {
             self.wakes_new();
+        }
+        let asked = match *event {
+            Event::FreqRequest { cpu, .. } if self.state.has(cpu) => {
+                self.state.domain_of(cpu).request()
+            }
+            _ => None,
+        };
+        match &mut self.power {
+            Some(power) => power.event(&mut self.state, at, event),
+            None => self.state.event(at, event),
         }
         match *event {
             Event::TaskNew { task, comm, user, cpu, why, .. } => {
@@ -77,7 +85,10 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.instant(at, thread, "phase", &name, &notes);
             }
             Event::Freq { cpu, freq } => self.freq(at, cpu, freq),
-            Event::FreqRequest { cpu, util, freq, why } => self.request(at, cpu, util.0, freq, why),
+            Event::FreqRequest { cpu, util, freq, why } => {
+                let again = asked.is_some_and(|(was, _, why)| (was, why) == (freq, Why::Unchanged));
+                self.request(at, cpu, (util.0, freq, why), again);
+            }
             Event::Idle { cpu, state } => {
                 self.ftrace(at, cpu, 0, ftrace::CPU_IDLE, |m| {
                     m.uint(cpu_power::STATE, state.map_or(cpu_power::NOT_IDLE, u64::from))
@@ -109,7 +120,10 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.instant(at, track, "cap", &name, &[]);
             }
             Event::Job { task, mark } => self.job(at, task, mark),
-            Event::Prio { task, prio } => self.set_prio(task, prio.into()),
+            Event::Unseen { cpu } => {
+                let track = self.cpu(cpu);
+                self.instant(at, track, "unseen", "not known from here on", &[]);
+            }
             Event::Throttled { task, on } => {
                 let thread = self.thread(task);
                 let name = if on { "runtime used up" } else { "runtime replenished" };

@@ -4,14 +4,14 @@ use super::*;
 
 impl<W: io::Write> Writer<W> {
     pub(super) fn comm(&self, task: TaskId) -> Arc<str> {
-        self.tasks.get(&task.0).map_or_else(|| format!("{task}").into(), |t| t.comm.clone())
+        self.state.task(task).map_or_else(|| format!("{task}").into(), |t| t.comm.as_str().into())
     }
     pub(super) fn prio(&self, task: TaskId) -> i64 {
-        self.tasks.get(&task.0).map_or(PRIO, |t| t.prio)
+        self.state.task(task).map_or(PRIO, |t| t.prio.into())
     }
     pub(super) fn tgid(&self, task: TaskId) -> i64 {
-        match self.tasks.get(&task.0) {
-            Some(Task { user: true, .. }) => PROCESS,
+        match self.state.task(task) {
+            Some(t) if t.user => PROCESS,
             _ => tid(task),
         }
     }
@@ -25,7 +25,6 @@ impl<W: io::Write> Writer<W> {
         cpu: CpuId,
         why: Why,
     ) {
-        self.tasks.insert(task.0, Task { comm: comm.into(), user, prio: PRIO, fair: PRIO });
         let (tid, tgid) = (tid(task), self.tgid(task));
         self.packet(Some(at), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
@@ -51,24 +50,8 @@ impl<W: io::Write> Writer<W> {
     }
 
     pub(super) fn policy(&mut self, at: Instant, task: TaskId, policy: Policy) {
-        if let Some(t) = self.tasks.get_mut(&task.0) {
-            t.prio = match policy {
-                Policy::Deadline { .. } => -1,
-                Policy::Fifo { priority } | Policy::Rr { priority } => 99 - i64::from(priority),
-                Policy::Overcommit { .. } | Policy::High { .. } => 99,
-                _ => t.fair,
-            };
-        }
         let thread = self.thread(task);
         self.instant(at, thread, "policy", &policy.to_string(), &[]);
-    }
-
-    pub(super) fn set_prio(&mut self, task: TaskId, prio: i64) {
-        if let Some(t) = self.tasks.get_mut(&task.0) {
-            t.prio = prio;
-            // The real-time ones are below.
-            t.fair = if prio >= 100 { prio } else { t.fair };
-        }
     }
 
     /// The new task that is waited for has all that it is created with.

@@ -11,24 +11,27 @@
 //!
 //! Left out: more than one curve per cell (the later one gives the colour).
 
-use super::page::{Ink, Line, Page, pad, width};
+use super::line::{Ink, Line, pad, width};
 
 /// A line on the plot: one list of (x, y) per stretch without a gap, x ascending.
-pub(super) struct Curve {
-    pub(super) parts: Vec<Vec<(f64, f64)>>,
-    pub(super) ink: Ink,
+pub(crate) struct Curve {
+    pub(crate) parts: Vec<Vec<(f64, f64)>>,
+    pub(crate) ink: Ink,
 }
 
+/// Lower and upper edge at x; `None`: there is none.
+pub(crate) type Edges = Box<dyn Fn(f64) -> Option<(f64, f64)>>;
+
 /// Cells to shade between two functions of x.
-pub(super) struct Shade<'a> {
+pub(crate) struct Shade {
     /// The lower and the upper edge at x; nothing is shaded where there is none.
-    pub(super) edges: &'a dyn Fn(f64) -> Option<(f64, f64)>,
+    pub(crate) edges: Edges,
     /// Written into the middle of the widest shaded row.
-    pub(super) label: String,
+    pub(crate) label: String,
 }
 
 /// A line of text below the x axis, at the moments that it speaks of.
-pub(super) struct Lane {
+pub(crate) struct Lane {
     label: &'static str,
     ink: Ink,
     texts: Texts,
@@ -43,7 +46,7 @@ enum Texts {
 
 impl Lane {
     /// Texts that hold from their x (ascending) until the next.
-    pub(super) fn marks(
+    pub(crate) fn marks(
         label: &'static str,
         ink: Ink,
         marks: Vec<(f64, String)>,
@@ -52,7 +55,7 @@ impl Lane {
         Lane { label, ink, texts: Texts::Marks(marks, fill) }
     }
     /// A text for the x of each tick.
-    pub(super) fn at_ticks(
+    pub(crate) fn at_ticks(
         label: &'static str,
         ink: Ink,
         say: impl Fn(f64) -> String + 'static,
@@ -62,20 +65,20 @@ impl Lane {
 }
 
 /// A plot of characters.
-pub(super) struct Plot<'a> {
-    pub(super) title: String,
-    pub(super) x: (f64, f64),
-    pub(super) y: (f64, f64),
+pub(crate) struct Plot {
+    pub(crate) title: String,
+    pub(crate) x: (f64, f64),
+    pub(crate) y: (f64, f64),
     /// Rows of the drawing, without axes.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
     /// Values to label on the y axis, with their labels.
-    pub(super) y_marks: Vec<(f64, String)>,
+    pub(crate) y_marks: Vec<(f64, String)>,
     /// Unit of the x axis.
-    pub(super) x_unit: &'a str,
-    pub(super) curves: Vec<Curve>,
-    pub(super) shade: Option<Shade<'a>>,
+    pub(crate) x_unit: String,
+    pub(crate) curves: Vec<Curve>,
+    pub(crate) shade: Option<Shade>,
     /// Below the x axis.
-    pub(super) lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<Lane>,
 }
 
 /// The four-point glyphs by the bits of the points set.
@@ -130,21 +133,22 @@ impl Canvas {
     }
 }
 
-impl Plot<'_> {
-    /// Puts the plot on the page, over its whole width.
-    pub(super) fn draw(&self, page: &mut Page<'_>) {
+impl Plot {
+    /// The lines that draw the plot in so many columns.
+    pub(crate) fn lines(&self, all: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
         let lanes = self.lanes.iter().map(|l| width(l.label));
         let margin =
             self.y_marks.iter().map(|(_, l)| width(l)).chain(lanes).max().unwrap_or(0).min(12);
-        let columns = page.width().saturating_sub(margin + 2).max(8);
+        let columns = all.saturating_sub(margin + 2).max(8);
         let canvas = self.canvas(columns);
         let shaded = self.shaded(columns);
         if !self.title.is_empty() {
-            let left = (page.width().saturating_sub(width(&self.title))) / 2;
-            page.line(Line::new().ink(Ink::Title, " ".repeat(left) + &self.title));
+            let left = (all.saturating_sub(width(&self.title))) / 2;
+            lines.push(Line::new().ink(Ink::Title, " ".repeat(left) + &self.title));
         }
         let empty = " ".repeat(margin);
-        page.line(Line::new().ink(Ink::Dim, format!("{empty}┌{}┐", "─".repeat(columns))));
+        lines.push(Line::new().ink(Ink::Dim, format!("{empty}┌{}┐", "─".repeat(columns))));
         for row in 0..self.rows {
             let mark = self.y_marks.iter().find(|(y, _)| self.row_of(*y) == row);
             let axis = match mark {
@@ -152,9 +156,10 @@ impl Plot<'_> {
                 None => format!("{empty}│"),
             };
             let line = self.row_text(&canvas, &shaded, row, Line::new().ink(Ink::Dim, axis));
-            page.line(line.ink(Ink::Dim, "│"));
+            lines.push(line.ink(Ink::Dim, "│"));
         }
-        self.x_axis(page, margin, columns);
+        lines.extend(self.x_axis(all, margin, columns));
+        lines
     }
 
     /// The position of y as a fraction of the height: 0 at the bottom, 1 at the top.
@@ -277,14 +282,15 @@ impl Plot<'_> {
         line.ink(ink, run)
     }
 
-    fn x_axis(&self, page: &mut Page<'_>, margin: usize, columns: usize) {
+    fn x_axis(&self, all: usize, margin: usize, columns: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
         let marks = ticks(self.x, (columns / 9).clamp(2, 12));
         let mut axis: Vec<char> = vec!['─'; columns];
         for (x, _) in &marks {
             axis[self.column(*x, columns)] = '┬';
         }
         let axis: String = axis.into_iter().collect();
-        page.line(Line::new().ink(Ink::Dim, format!("{}└{axis}┘", " ".repeat(margin))));
+        lines.push(Line::new().ink(Ink::Dim, format!("{}└{axis}┘", " ".repeat(margin))));
         let centred = |texts: &[(f64, String)]| -> Vec<(usize, String)> {
             let start = |x: f64, t: &str| {
                 (self.column(x, columns) + margin + 1).saturating_sub(width(t) / 2)
@@ -292,12 +298,12 @@ impl Plot<'_> {
             texts.iter().map(|(x, t)| (start(*x, t), t.clone())).collect()
         };
         let unit = format!(" {}", self.x_unit);
-        let all = centred(&marks);
+        let labelled = centred(&marks);
         // The unit stands behind the last number, in the place of that one if need be.
         let mut with_unit =
-            (0..=all.len()).rev().map(|n| spread(&all[..n], ' ', page.width()) + &unit);
-        let labels = with_unit.find(|l| width(l) <= page.width());
-        page.line(Line::new().ink(Ink::Dim, labels.unwrap_or_default()));
+            (0..=labelled.len()).rev().map(|n| spread(&labelled[..n], ' ', all) + &unit);
+        let labels = with_unit.find(|l| width(l) <= all);
+        lines.push(Line::new().ink(Ink::Dim, labels.unwrap_or_default()));
         for lane in &self.lanes {
             let text = match &lane.texts {
                 Texts::Marks(texts, fill) => {
@@ -320,8 +326,9 @@ impl Plot<'_> {
             };
             let text: String = text.chars().skip(margin).collect();
             let label = pad(lane.label, margin, true);
-            page.line(Line::new().ink(Ink::Dim, label).ink(lane.ink, text));
+            lines.push(Line::new().ink(Ink::Dim, label).ink(lane.ink, text));
         }
+        lines
     }
 
     /// The column of x.
@@ -379,7 +386,7 @@ fn clip(from: (f64, f64), to: (f64, f64), x: (f64, f64)) -> Option<((f64, f64), 
 }
 
 /// Picks about `n` round values that lie in the range, with labels.
-pub(super) fn ticks(range: (f64, f64), n: usize) -> Vec<(f64, String)> {
+pub(crate) fn ticks(range: (f64, f64), n: usize) -> Vec<(f64, String)> {
     let span = range.1 - range.0;
     if !(span > 0.0 && span.is_finite()) || n == 0 {
         return Vec::new();
@@ -418,7 +425,7 @@ mod tests {
             y,
             rows: 2,
             y_marks: vec![],
-            x_unit: "",
+            x_unit: String::new(),
             curves: vec![Curve { parts: vec![points.to_vec()], ink: Ink::Curve }],
             shade: None,
             lanes: vec![],
