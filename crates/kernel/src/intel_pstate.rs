@@ -75,7 +75,8 @@ pub fn intel_cpufreq_adjust_perf(
 ///
 /// Source: intel_pstate.c:intel_cpufreq_fast_switch, intel_cpufreq_update_pstate.
 pub fn intel_cpufreq_fast_switch(levels: &Levels, target_freq: KHz) -> Request {
-    let target = intel_pstate_prepare_request(levels, intel_pstate_freq_to_hwp(levels, target_freq));
+    let target =
+        intel_pstate_prepare_request(levels, intel_pstate_freq_to_hwp(levels, target_freq));
     Request { min_perf: target, des_perf: target, max_perf: levels.max_limit }
 }
 
@@ -146,12 +147,7 @@ pub struct Sample {
 /// The level that follows from a sample; `physical`: the level of MPERF's frequency (`max_pstate_physical`). Rounding: down.
 ///
 /// Source: intel_pstate.c:get_target_pstate, get_avg_pstate.
-pub fn get_target_pstate(
-    levels: &Levels,
-    physical: u64,
-    sample: Sample,
-    iowait_boost: u64,
-) -> u64 {
+pub fn get_target_pstate(levels: &Levels, physical: u64, sample: Sample, iowait_boost: u64) -> u64 {
     let wide = |n: u64, bits: u32| u128::from(n) << bits;
     let busy = (wide(sample.mperf, FRAC_BITS) / u128::from(sample.tsc.max(1))) as u64;
     let busy_frac = busy.max(iowait_boost);

@@ -139,6 +139,12 @@ impl Policy<'_, '_> {
     fn start_transition(&mut self, freq: KHz) {
         let opps = &self.m().platform.domains[self.domain].opps;
         let latency = opps.iter().find(|o| o.freq == freq).map_or(Span(0), |o| o.latency);
+        let (freq, latency) = self.answers(freq, latency);
+        self.change_to(freq, latency);
+    }
+
+    /// Starts a change of the hardware to `freq`, which is done after `latency`.
+    pub(crate) fn change_to(&mut self, freq: KHz, latency: Span) {
         let (domain, d) = (self.domain as u32, self.d());
         d.target = freq;
         d.change_gen = d.change_gen.wrapping_add(1);
@@ -185,6 +191,7 @@ impl Policy<'_, '_> {
     /// Sets the hardware's frequency to `freq` from now on; running tasks get on with their work at
     /// that.
     pub(crate) fn set_hw_to(&mut self, freq: KHz) {
+        self.counts_before_change();
         self.d().hw_asked = freq;
         let freq = self.d().slots.pressure.hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.d().cpus);

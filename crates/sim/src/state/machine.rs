@@ -667,6 +667,8 @@ impl FreqDomain {
     pub(crate) fn freq_scale(&self, freq: KHz) -> u64 {
         match self.scale.kept(freq) {
             _ if !self.freq_invariant => SCHED_CAPACITY_SCALE,
+            // Known by counters, at ticks.
+            _ if self.slots.pstate.is_some() => self.freq_scale,
             Some(own) => own.0 * SCHED_CAPACITY_SCALE / self.scale.kept_at_ref().0.max(1),
             None => freq_scale(freq, self.scale.freq_ref),
         }
