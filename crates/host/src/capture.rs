@@ -297,7 +297,7 @@ impl Draft<'_> {
         Some(levels)
     }
 
-    /// intel_pstate's levels where each is 100 MHz: not on hybrid processors, whose base frequencies differ.
+    /// Levels of intel_pstate where each is 100 MHz: not on hybrid processors, whose base frequencies differ.
     fn levels_of_ratios(&self, p: &CpufreqPolicy) -> Option<Levels> {
         let of = |f: &Option<Fact<u64>>| f.as_ref().map(|f| f.value);
         let base = of(&p.base)?;
@@ -601,7 +601,7 @@ pub(crate) fn file_name(product: &str) -> String {
     if product.is_empty() || parts.is_empty() { "this-machine".to_owned() } else { parts.join("-") }
 }
 
-/// amd-pstate's levels, as ACPI has them.
+/// Levels of amd-pstate, as ACPI has them.
 fn levels_of_cppc(p: &CpufreqPolicy) -> Option<Levels> {
     let cppc = p.cppc.as_ref()?;
     let nominal_freq = KHz(cppc.nominal_mhz * 1000);

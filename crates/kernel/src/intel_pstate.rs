@@ -28,7 +28,7 @@ pub const CORE_SCALING: KHz = KHz(100_000);
 /// Bits behind the point of the driver's fractions (`FRAC_BITS`), and of finer ones (`EXT_FRAC_BITS`).
 const FRAC_BITS: u32 = 8;
 const EXT_FRAC_BITS: u32 = 14;
-/// One, and an eighth, as such a fraction.
+/// Such a fraction for one, and for an eighth.
 const ONE_FP: u64 = 1 << FRAC_BITS;
 const ONE_EIGHTH_FP: u64 = 1 << (FRAC_BITS - 3);
 

@@ -31,7 +31,7 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// Name of the driver in the kernel.
+    /// Returns the kernel's name of the driver.
     pub fn name(self) -> &'static str {
         match self {
             Driver::AmdPstate => DRIVERS[0],

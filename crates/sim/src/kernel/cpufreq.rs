@@ -12,6 +12,7 @@
 
 use crate::kernel::governor::Occasion;
 use crate::kernel::policy::Policy;
+use crate::mech::pstate::hardware::LOOKS;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
 use crate::state::effects::Timer;
@@ -147,7 +148,7 @@ impl Policy<'_, '_> {
     pub(crate) fn change_to(&mut self, freq: KHz, latency: Span) {
         let (domain, d) = (self.domain as u32, self.d());
         d.target = freq;
-        d.change_gen = d.change_gen.wrapping_add(1);
+        d.change_gen = d.change_gen.wrapping_add(1) % LOOKS;
         let generation = d.change_gen;
         if latency == Span(0) {
             self.freq_done(generation);
@@ -158,6 +159,9 @@ impl Policy<'_, '_> {
 
     /// Completes a change of the hardware's frequency.
     pub(crate) fn freq_done(&mut self, generation: u32) {
+        if generation == LOOKS {
+            return self.hardware_looks();
+        }
         let d = self.d();
         if d.change_gen != generation {
             return;

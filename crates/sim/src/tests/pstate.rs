@@ -55,7 +55,7 @@ fn freqs(e: &Experiment) -> Vec<(u64, u64)> {
     trace(e).iter().filter_map(of).collect()
 }
 
-/// Time from the begin of the busy task to its highest frequency, in µs.
+/// Returns the time from the begin of the busy task to its highest frequency, in µs.
 fn ramp(platform: &str, policy: &str) -> u64 {
     let e = on(platform, policy, BUSY, 1100);
     let highest = e.platform.domains[0].freq_max().0 / 1000;

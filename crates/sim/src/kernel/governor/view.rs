@@ -109,7 +109,7 @@ impl DomainView<'_> {
         let (min_limit, max_limit) = perf.limits(self.rev(), self.limits());
         Some(intel_pstate::Levels { min_limit, max_limit, ..perf.intel_unlimited() })
     }
-    /// APERF and MPERF of `cpu`, where the second counts at `base`.
+    /// Returns APERF and MPERF of `cpu`, where the second counts at `base`.
     pub(crate) fn registers(&self, cpu: CpuId, base: KHz) -> (u64, u64) {
         let cycles = self.machine.cpu(cpu).slots.pstate.as_ref();
         cycles.map_or((0, 0), |c| c.registers(self.now(), self.domain().hw, base))

@@ -26,20 +26,17 @@
 //! Source: drivers/cpufreq/intel_pstate.c, amd-pstate.c, Kconfig.x86; kernel/sched/cpufreq_schedutil.c:sugov_update_single_perf.
 
 mod active;
+pub(crate) mod hardware;
 pub(crate) mod state;
 mod table;
 
-use crate::kernel::Kernel;
 use crate::kernel::governor::{self, Descriptor, GOVERNOR, GoesBy, SCHEDUTIL};
-use crate::kernel::policy::Policy;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::pressure::limits::MIN_FREQ;
 use crate::mech::pstate::state::{Autonomy, Cycles, Mode, Perf, is_hybrid};
 use crate::mech::pstate::table::{End, grid, manner};
-use crate::mech::slots::Id;
 use crate::state::machine::Machine;
-use crate::time::queue::{Ev, Planned};
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_kernel::units::CpuId;
 use risetime_kernel::{KernelRev, features};
 use risetime_model::platform::Driver;
 use risetime_model::settings::keys::governor::{PERFORMANCE, POWERSAVE};
@@ -80,7 +77,7 @@ pub(crate) const AMD_PSTATE: Name = Name::new(Param {
 });
 
 /// Preference between speed and energy of hardware that decides.
-pub(crate) const EPP: IntOrName = IntOrName::new(Param {
+pub const EPP: IntOrName = IntOrName::new(Param {
     name: "energy_performance_preference",
     doc: "preference of hardware that decides: 0 = speed, 255 = energy; balance_performance is 128, balance_power 192 (AMD 191); under the governor performance it is 0 (unset: default, taken for 128)",
     unit: "of 255",
@@ -121,17 +118,6 @@ impl Mechanism for state::Own {
     }
     fn notes(e: &Experiment) -> Vec<String> {
         notes(e)
-    }
-    fn begin(k: &mut Kernel, _: &Experiment) -> Result<bool, InputError> {
-        for d in &mut k.m.domains {
-            let scale = d.slots.pstate.as_ref().and_then(|perf| perf.scale_at(d.hw));
-            d.freq_scale = scale.unwrap_or(d.freq_scale);
-        }
-        Ok(false)
-    }
-    fn event(k: &mut Kernel, planned: Planned) -> bool {
-        k.policy(planned.index as usize).hardware_looks();
-        false
     }
 }
 
@@ -189,7 +175,7 @@ pub(crate) fn goes_by(platform: &Platform, settings: &Settings) -> GoesBy {
 }
 
 /// Whether the driver is in active mode.
-pub(crate) fn is_active(platform: &Platform, settings: &Settings) -> bool {
+pub fn is_active(platform: &Platform, settings: &Settings) -> bool {
     matches!(mode(platform, settings), Some((_, Mode::Active, _)))
 }
 
@@ -199,7 +185,7 @@ pub fn hardware_decides(platform: &Platform, settings: &Settings) -> bool {
 }
 
 /// Whether what a request leads to is a model.
-pub fn is_a_model(platform: &Platform, settings: &Settings) -> bool {
+pub(crate) fn is_a_model(platform: &Platform, settings: &Settings) -> bool {
     mode(platform, settings).is_some()
 }
 
@@ -228,6 +214,8 @@ fn epp(driver: Driver, settings: &Settings) -> u64 {
 fn perf(e: &Experiment, domain: usize) -> Option<Perf> {
     let levels = e.platform.domains[domain].levels?;
     let (driver, mode, hwp) = mode(&e.platform, &e.settings)?;
+    let passive_hwp = e.policy.kernel.has(features::INTEL_PSTATE_PASSIVE_HWP);
+    let hwp = hwp && (driver == Driver::AmdPstate || mode == Mode::Active || passive_hwp);
     let mut perf = Perf::new(levels, mode, hwp);
     let end = end(&e.settings);
     perf.grid = grid(driver, end);
@@ -344,7 +332,7 @@ fn complete(platform: &Platform, policy: &risetime_model::Policy, settings: &mut
     }
 }
 
-/// What a reader has to know of such a machine.
+/// Notes for the reader of a result of such a machine.
 fn notes(e: &Experiment) -> Vec<String> {
     let Some((driver, mode, hwp)) = mode(&e.platform, &e.settings) else { return Vec::new() };
     let (name, end) = (driver.name(), e.settings.get(&HARDWARE_RAMP).unwrap_or("slow"));
@@ -371,135 +359,4 @@ fn notes(e: &Experiment) -> Vec<String> {
     vec![format!(
         "{own}, at its {end} end here (hardware_ramp); no such hardware was there to hold it to (docs/x86.md)"
     )]
-}
-
-impl Policy<'_, '_> {
-    /// Counts cycles of `cpu` up to now; from now on it is busy, or not.
-    pub(crate) fn counts_cycles(&mut self, cpu: CpuId, busy: bool) {
-        let (now, hw) = (self.m().now, self.d().hw);
-        if let Some(cycles) = &mut self.rq(cpu).c().slots.pstate {
-            cycles.count(now, hw, busy);
-        }
-        if busy {
-            self.hardware_wakes(cpu);
-        }
-    }
-
-    /// Counts cycles at the frequency in force, which is about to be another.
-    pub(crate) fn counts_before_change(&mut self) {
-        if self.d().slots.pstate.is_none() {
-            return;
-        }
-        let (now, hw, cpu) = (self.m().now, self.d().hw, self.d().related[0]);
-        if let Some(cycles) = &mut self.rq(cpu).c().slots.pstate {
-            cycles.count_on(now, hw);
-        }
-    }
-
-    /// `arch_scale_freq_tick`: the kernel learns at what speed `cpu` has run since its last tick.
-    pub(crate) fn scale_freq_tick(&mut self, cpu: CpuId) {
-        let (now, hw) = (self.m().now, self.d().hw);
-        let invariant = self.d().freq_invariant;
-        let Some(perf) = self.d().slots.pstate.take() else { return };
-        let mut rq = self.rq(cpu);
-        let cycles = &mut rq.c().slots.pstate;
-        let scale = cycles.as_mut().and_then(|cycles| cycles.tick(now, hw, &perf));
-        self.d().slots.pstate = Some(perf);
-        if let Some(scale) = scale.filter(|_| invariant) {
-            self.d().freq_scale = scale;
-        }
-    }
-
-    /// The frequency that the hardware goes to for a request, and how long it takes, where the driver says `latency`.
-    pub(crate) fn answers(&mut self, freq: KHz, latency: Span) -> (KHz, Span) {
-        let now = self.m().now;
-        let Some(perf) = &mut self.d().slots.pstate else { return (freq, latency) };
-        perf.asked = freq;
-        let own = perf.own.map_or(freq, |own| perf.levels.freq(own.level()));
-        let waits = match perf.grid.0 {
-            0 => Span(0),
-            // Whoever takes no time to change does not wait for it either.
-            _ if latency == Span(0) => Span(0),
-            grid => Span(grid - now.0 % grid),
-        };
-        (freq.max(own), latency + waits)
-    }
-
-    /// Limits of the policy, as levels.
-    fn levels_allowed(&mut self) -> Option<(u64, u64)> {
-        let (rev, min, max) = (self.m().rev, self.d().min, self.d().max);
-        let perf = self.d().slots.pstate.as_ref()?;
-        let (least, most) = perf.limits(rev, (min, max));
-        let floor = match perf.mode {
-            Mode::Guided => perf.levels.of_freq(perf.asked),
-            _ => least,
-        };
-        Some((floor.clamp(least, most), most))
-    }
-
-    /// The CPU has become busy: hardware that chooses begins to look.
-    fn hardware_wakes(&mut self, cpu: CpuId) {
-        let Some(allowed) = self.levels_allowed() else { return };
-        let now = self.m().now;
-        let busy = self.busy_time(cpu);
-        let Some(own) = self.d().slots.pstate.as_mut().and_then(|perf| perf.own.as_mut()) else {
-            return;
-        };
-        if own.planned {
-            return;
-        }
-        own.planned = true;
-        own.wakes(now, busy, allowed);
-        let at = now + own.manner.interval;
-        self.plan_look(at);
-        self.follow_hardware();
-    }
-
-    /// The hardware looks at the CPU; it goes on to look while that is busy.
-    pub(crate) fn hardware_looks(&mut self) {
-        let Some(allowed) = self.levels_allowed() else { return };
-        let (now, cpu) = (self.m().now, self.d().related[0]);
-        let busy = self.busy_time(cpu);
-        let capacity = self.m().cpu(cpu).capacity;
-        let has = self.m().busy(cpu);
-        // What `explain` has the CPU want in place of what it aims at.
-        let all = self.m().hook(Util(0), |h, own| h.dvfs_util(has, capacity, own)) > Util(0);
-        let runs = self.m().cpu(cpu).slots.pstate.as_ref().is_some_and(|c| c.is_busy());
-        let Some(own) = self.d().slots.pstate.as_mut().and_then(|perf| perf.own.as_mut()) else {
-            return;
-        };
-        match all {
-            true => own.jump(now, busy, allowed.1),
-            false => own.look(now, busy, allowed),
-        }
-        own.planned = runs;
-        let at = now + own.manner.interval;
-        if runs {
-            self.plan_look(at);
-        }
-        self.follow_hardware();
-    }
-
-    fn plan_look(&mut self, at: Instant) {
-        let index = self.domain as u32;
-        let planned = Planned { of: Id::pstate, kind: 0, index, value: 0 };
-        self.push(at, Ev::MechanismFirst(planned));
-    }
-
-    fn busy_time(&mut self, cpu: CpuId) -> Span {
-        let (now, hw) = (self.m().now, self.d().hw);
-        let cycles = self.m().cpu(cpu).slots.pstate.as_ref();
-        cycles.map_or(Span(0), |c| c.until(now, hw).1)
-    }
-
-    /// Has the clock follow the level that the hardware has chosen.
-    fn follow_hardware(&mut self) {
-        let Some(perf) = &self.d().slots.pstate else { return };
-        let Some(own) = perf.own else { return };
-        let chosen = perf.levels.freq(own.level());
-        let freq = if perf.mode == Mode::Guided { chosen.max(perf.asked) } else { chosen };
-        if freq != self.d().target {
-            self.change_to(freq, Span(0));
-        }
-    }
 }

@@ -288,12 +288,12 @@ impl Cycles {
     pub(crate) fn is_busy(&self) -> bool {
         self.since.is_some()
     }
-    /// Both counters at `now`: kHz · ns, and busy time.
+    /// Returns both counters at `now`: kHz · ns, and busy time.
     pub(crate) fn until(&self, now: Instant, hw: KHz) -> (u128, Span) {
         let ran = self.since.map_or(Span(0), |since| now.since(since));
         (self.aperf + u128::from(ran.0) * u128::from(hw.0), self.busy + ran)
     }
-    /// APERF and MPERF, in cycles; MPERF counts at `base`. Rounding: down.
+    /// Returns APERF and MPERF, in cycles; MPERF counts at `base`. Rounding: down.
     pub(crate) fn registers(&self, now: Instant, hw: KHz, base: KHz) -> (u64, u64) {
         let (aperf, busy) = self.until(now, hw);
         ((aperf / PER_CYCLE) as u64, cycles(busy, base))

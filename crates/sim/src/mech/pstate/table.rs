@@ -1,4 +1,4 @@
-//! What hardware that decides alone was seen to do: both ends of what is known, by energy-performance preference.
+//! Table of what hardware that decides alone was seen to do: both ends of what is known, by energy-performance preference.
 //!
 //! | measured | of | by |
 //! |---|---|---|
@@ -37,14 +37,14 @@ const fn row(epp: u64, ramp: (u64, u64), hold: (u64, u64), gain: (u64, u64)) -> 
     Row { epp, ramp, hold, gain }
 }
 
-/// By HWP: (fast, slow).
+/// Rows of HWP: (fast, slow).
 const INTEL: [Row; 3] = [
     row(0, (500, 5_000), (10_000, 1_000), (4096, 2048)),
     row(128, (5_000, 30_000), (5_000, 0), (2048, 1280)),
     row(255, (10_000, 100_000), (1_000, 0), (1280, 1024)),
 ];
 
-/// By CPPC: (fast, slow).
+/// Rows of CPPC: (fast, slow).
 const AMD: [Row; 3] = [
     row(0, (1_000, 9_000), (10_000, 1_000), (4096, 2048)),
     row(128, (2_000, 17_500), (5_000, 0), (2048, 1280)),
@@ -54,7 +54,7 @@ const AMD: [Row; 3] = [
 /// Time between two looks of the hardware, in µs: (fast, slow).
 const INTERVAL: [(u64, u64); 2] = [(500, 1_000), (1_000, 1_000)];
 
-/// Manner of a driver's hardware at a preference, 0 to 255, at one end. Between rows: in proportion.
+/// Returns the manner of a driver's hardware at a preference, 0 to 255, at one end. Between rows: in proportion.
 pub(crate) fn manner(driver: Driver, epp: u64, end: End) -> Manner {
     let (rows, interval) = match driver {
         Driver::IntelPstate => (&INTEL, INTERVAL[0]),
@@ -75,7 +75,7 @@ pub(crate) fn manner(driver: Driver, epp: u64, end: End) -> Manner {
     }
 }
 
-/// Distance between the times at which hardware that is told a speed takes it up; at the fast end at once.
+/// Returns the distance between the times at which hardware that is told a speed takes it up; at the fast end at once.
 ///
 /// Source: AMD as above. Of Intel's, Hackenberg et al., "An Energy Efficiency Feature Survey of the Intel Haswell Processor"
 /// (2015): about every 500 µs.
