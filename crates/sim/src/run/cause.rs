@@ -21,7 +21,7 @@ use crate::mech::pressure::emergency::{ABOVE, BELOW};
 use crate::mech::pressure::irq::{IRQ, IRQ_PERIOD};
 use crate::mech::pressure::limits::MAX_FREQ;
 use crate::mech::pressure::thermal::is_on;
-use crate::mech::pstate::{goes_by, governor_in_force};
+use crate::mech::pstate::{goes_by, governor_in_force, hardware_decides};
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
 use crate::state::class::{POWER_HAL, UCLAMP_MAX, UCLAMP_MIN};
@@ -194,6 +194,10 @@ impl Cause {
             Cause::PeltRamp if samples => {
                 (own.0, "util has to climb before tasks are placed by it")
             }
+            Cause::Opp if hardware_decides(&experiment.platform, &experiment.settings) => (
+                "the hardware's climb",
+                "the hardware goes by how busy the CPU was, and climbs in its own time (a model: hardware_ramp)",
+            ),
             Cause::Opp if samples => (
                 "thresholds and steps",
                 "the frequency goes with how busy the CPU was, by thresholds and steps, and is not the highest",

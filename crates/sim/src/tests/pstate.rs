@@ -1,7 +1,7 @@
 //! Drivers that hand performance levels to the hardware: requests, the kernel's counters, and the model of what answers.
 
 use super::{Bytes, experiment};
-use crate::cause::{CAUSES, Causes};
+use crate::cause::{CAUSES, Cause, Causes};
 use crate::{Counterfactual, Simulator};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span};
 use risetime_model::settings::Value;
@@ -144,10 +144,9 @@ fn every_mode_gets_to_the_highest_frequency_and_the_fast_end_sooner() {
             let at =
                 |end| ramp(platform, &format!("linux-7.3+{parameter}={mode}+hardware_ramp={end}"));
             let (fast, slow) = (at("fast"), at("slow"));
-            assert!(
-                fast <= slow,
-                "{platform} {mode}: {fast} µs at the fast end, {slow} at the slow"
-            );
+            // What is only told a level differs by less than a tick, at which the kernel sees the speed.
+            let tick = if *mode == "passive" { 1_000 } else { 0 };
+            assert!(fast <= slow + tick, "{platform} {mode}: fast {fast} µs, slow {slow}");
         }
     }
 }
@@ -230,6 +229,17 @@ fn without_hwp_active_mode_is_the_driver_s_own_algorithm() {
     let last: Vec<u64> =
         freqs(&e).into_iter().filter(|(at, _)| *at > 1_000_000).map(|f| f.1).collect();
     assert!(last.iter().all(|mhz| (800..=2000).contains(mhz)), "10 % stays low: {last:?}");
+}
+
+#[test]
+fn explain_calls_the_hardware_s_climb_by_its_name() {
+    let words = |policy: &str| {
+        let e = on("lunar-lake", policy, BUSY, 10);
+        (Cause::Opp.words_in(&e).0, Cause::Opp.acts_in(&e))
+    };
+    assert_eq!(words("linux-7.3"), ("the hardware's climb", true));
+    assert_eq!(words("linux-7.3+intel_pstate=passive"), ("OPP rounding and headroom", true));
+    assert!(!words("linux-7.3+governor=performance").1, "the least is the most");
 }
 
 /// What `explain` takes away reaches the hardware, too: without every cause the task is at full speed from its begin on.
