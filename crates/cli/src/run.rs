@@ -14,10 +14,11 @@ use risetime_analysis::{
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 use risetime_lab::{PhaseRuns, Request, Saved, Shown, quoted};
-use risetime_model::{Experiment, InputError, micros, nearest};
 use risetime_report::page::Doc;
+use risetime_model::{Experiment, InputError, Value, micros, nearest};
 use risetime_report::{Told, csv, json, picture, text};
 use risetime_sim::cause::Cause;
+use risetime_sim::settings::{HARDWARE_RAMP, hardware_decides};
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
@@ -51,6 +52,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
     if let Some(e) = experiments.first() {
         expected.iter().try_for_each(|expectation| expectation.check_name(&e.workload))?;
+    }
+    if args.backend == args::Backend::Sim && args.perfetto.is_none() {
+        experiments = both_ends(experiments);
     }
     name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
@@ -123,6 +127,32 @@ fn name_what_is_left_out(experiments: &mut [Experiment], without: &[Cause]) {
     }
     let causes = causes.into_iter().collect::<Vec<_>>().join("+");
     experiments.iter_mut().for_each(|e| e.policy.name += &format!(" without {causes}"));
+}
+
+/// Puts both ends of what is known in the place of each experiment whose hardware decides the frequency, unless one
+/// of them was asked for: a single figure would say too much.
+fn both_ends(experiments: Vec<Experiment>) -> Vec<Experiment> {
+    let of = |e: Experiment| {
+        let said = e.policy.said(&HARDWARE_RAMP).is_some();
+        if said || !hardware_decides(&e.platform, &e.settings) {
+            return vec![e];
+        }
+        let end = |end: &str| {
+            let mut e = e.clone();
+            e.settings.set(&HARDWARE_RAMP, end);
+            e.policy = e.policy.with(HARDWARE_RAMP.name, Value::Name(end.into()));
+            e
+        };
+        vec![end("fast"), end("slow")]
+    };
+    let before = experiments.len();
+    let all: Vec<Experiment> = experiments.into_iter().flat_map(of).collect();
+    if all.len() > before {
+        output::note(
+            "the hardware decides the frequency here: both ends of what was measured of such hardware, between which a figure is to be expected",
+        );
+    }
+    all
 }
 
 fn note_what_has_no_effect(experiments: &[Experiment]) {

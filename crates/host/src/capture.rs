@@ -18,10 +18,10 @@
 mod topology;
 
 use crate::probe::{Cpu, CpufreqPolicy, ETERNAL, Machine};
-use crate::root::{Root, format_cpu_list};
+use crate::root::{Fact, Root, format_cpu_list};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
 use risetime_model::Platform;
-use risetime_model::platform::{Domain, IdleState, Opp};
+use risetime_model::platform::{Domain, Driver, IdleState, Levels, Opp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Result of [`capture`].
@@ -231,11 +231,17 @@ impl Draft<'_> {
     fn domain(&mut self, group: &Group) -> Domain {
         let m = self.machine;
         let policy = group.policy.map(|i| &m.policies[i]);
-        let points = match policy {
-            Some(p) => self.points_of_policy(p),
-            None => self.point_of_cpuinfo(&group.cpus),
+        let levels = policy.and_then(|p| self.levels(p));
+        let points = match (policy, levels) {
+            (_, Some(l)) => (l.lowest..=l.highest).map(|n| (l.freq(n).0, None)).collect(),
+            (Some(p), None) => self.points_of_policy(p),
+            (None, None) => self.point_of_cpuinfo(&group.cpus),
         };
-        let latency = policy.map_or(0, |p| self.latency_ns(p));
+        let latency = match levels {
+            // What both drivers say in passive mode; in active mode there is no figure.
+            Some(_) => 20_000,
+            None => policy.map_or(0, |p| self.latency_ns(p)),
+        };
         let opps = points
             .iter()
             .map(|&(khz, power)| Opp::new(KHz(khz), MicroWatts(power.unwrap_or(0)), Span(latency)));
@@ -248,9 +254,68 @@ impl Draft<'_> {
             transition_delay_us: policy.and_then(|p| self.transition_delay(p)),
             energy_model: true,
             opps: opps.collect(),
+            levels,
             idle: self.idle(group.cpus[0]),
             work: Vec::new(),
         }
+    }
+
+    /// The performance levels of a policy whose driver hands such to the hardware; `None`: it has another driver, or they
+    /// are not known.
+    fn levels(&mut self, p: &CpufreqPolicy) -> Option<Levels> {
+        let known = |p: &CpufreqPolicy| {
+            let levels = match p.driver_name() {
+                "amd-pstate" | "amd-pstate-epp" => levels_of_cppc(p),
+                "intel_pstate" | "intel_cpufreq" => self.levels_of_ratios(p),
+                _ => None,
+            };
+            let one = p.cpus.len() + p.offline.len() == 1;
+            levels.filter(|l| one && fits(l, p))
+        };
+        // One driver has all policies: without the levels of one there are none.
+        let all = self.machine.policies.iter().all(|p| known(p).is_some());
+        let hands = p.driver_name().contains("pstate") || p.driver_name() == "intel_cpufreq";
+        let Some(levels) = known(p).filter(|_| all) else {
+            if hands {
+                let text = format!(
+                    "levels: those of driver {} are not known, so the machine is taken for one that does what its governor asks; by hand: docs/x86.md",
+                    p.driver_name()
+                );
+                self.estimate("levels", &text);
+            }
+            return None;
+        };
+        let files = match levels.driver {
+            Driver::AmdPstate => {
+                "amd_pstate_highest_perf and /sys/devices/system/cpu/cpu*/acpi_cppc"
+            }
+            Driver::IntelPstate => {
+                "cpuinfo_min_freq, base_frequency and cpuinfo_max_freq, in steps of 100 MHz"
+            }
+        };
+        self.source("opp", &format!("levels: {files}; 20 µs: the driver's C"));
+        Some(levels)
+    }
+
+    /// Levels of intel_pstate where each is 100 MHz: not on hybrid processors, whose base frequencies differ.
+    fn levels_of_ratios(&self, p: &CpufreqPolicy) -> Option<Levels> {
+        let of = |f: &Option<Fact<u64>>| f.as_ref().map(|f| f.value);
+        let base = of(&p.base)?;
+        if self.machine.policies.iter().any(|other| of(&other.base) != Some(base)) {
+            return None;
+        }
+        let ratio = |khz: u64| khz.is_multiple_of(100_000).then_some(khz / 100_000);
+        let lowest = ratio(of(&p.hardware_min)?)?;
+        Some(Levels {
+            driver: Driver::IntelPstate,
+            hwp: self.machine.cpu_flags.iter().any(|flag| flag == "hwp"),
+            highest: ratio(of(&p.hardware_max)?)?,
+            nominal: ratio(base)?,
+            lowest_nonlinear: lowest,
+            lowest,
+            nominal_freq: KHz(base),
+            base_freq: KHz(base),
+        })
     }
 
     fn points_of_policy(&mut self, p: &CpufreqPolicy) -> Points {
@@ -372,7 +437,9 @@ impl Draft<'_> {
         }
         let known = match p.driver_name() {
             "cpufreq-dt" | "scpi-cpufreq" | "tegra194" | "exynos_cpufreq" => Some(false),
-            "apple-cpufreq" | "intel_cpufreq" => Some(true),
+            "apple-cpufreq" | "intel_cpufreq" | "intel_pstate" => Some(true),
+            // By MSR, else through shared memory.
+            "amd-pstate-epp" => Some(self.machine.cpu_flags.iter().any(|flag| flag == "cppc")),
             _ => None,
         };
         match known {
@@ -392,7 +459,7 @@ impl Draft<'_> {
     /// driver is one that has it.
     fn transition_delay(&mut self, p: &CpufreqPolicy) -> Option<u32> {
         let limit = p.rate_limit_us.as_ref()?;
-        if !matches!(p.driver_name(), "intel_cpufreq" | "amd-pstate") {
+        if !matches!(p.driver_name(), "intel_cpufreq" | "amd-pstate" | "amd-pstate-epp") {
             return None;
         }
         self.source(
@@ -532,4 +599,27 @@ pub(crate) fn file_name(product: &str) -> String {
     let name = clean(&product.to_lowercase().replace("(r)", "").replace("(tm)", ""));
     let parts: Vec<&str> = name.split('-').filter(|p| !p.is_empty()).collect();
     if product.is_empty() || parts.is_empty() { "this-machine".to_owned() } else { parts.join("-") }
+}
+
+/// Levels of amd-pstate, as ACPI has them.
+fn levels_of_cppc(p: &CpufreqPolicy) -> Option<Levels> {
+    let cppc = p.cppc.as_ref()?;
+    let nominal_freq = KHz(cppc.nominal_mhz * 1000);
+    Some(Levels {
+        driver: Driver::AmdPstate,
+        hwp: true,
+        highest: cppc.highest.value,
+        nominal: cppc.nominal,
+        lowest_nonlinear: cppc.lowest_nonlinear,
+        lowest: cppc.lowest,
+        nominal_freq,
+        base_freq: nominal_freq,
+    })
+}
+
+/// Whether the levels are in order, and their highest frequency is that of the hardware, to a hundredth.
+fn fits(l: &Levels, p: &CpufreqPolicy) -> bool {
+    let rising = [1, l.lowest, l.lowest_nonlinear, l.nominal, l.highest, 255];
+    let max = p.hardware_max.as_ref().map_or(0, |f| f.value);
+    rising.is_sorted() && l.nominal_freq.0 > 0 && l.freq(l.highest).0.abs_diff(max) <= max / 100
 }

@@ -342,11 +342,13 @@ fn intel_active_mode_has_no_governor_and_no_table() {
     let p = c.platform.unwrap();
     assert_eq!(p.domains.len(), 4);
     let khz: Vec<u64> = p.domains[0].opps.iter().map(|o| o.freq.0).collect();
-    assert_eq!(khz, [400_000, 2_600_000, 3_500_000]);
+    assert_eq!(khz, (4..=35).map(|ratio| ratio * 100_000).collect::<Vec<_>>());
+    let levels = p.domains[3].levels.expect("levels of 100 MHz");
+    assert_eq!((levels.highest, levels.nominal, levels.lowest, levels.hwp), (35, 26, 4, true));
     assert_eq!(p.domains[3].capacity.0, 1024);
-    assert!(p.sources["opp"].contains("estimate"), "{:?}", p.sources);
+    assert!(p.sources["opp"].contains("base_frequency"), "{:?}", p.sources);
     assert!(p.sources["capacity"].contains("the kernel takes that"), "{:?}", p.sources);
-    assert!(p.sources["fast_switch"].contains("estimate"), "{:?}", p.sources);
+    assert!(p.domains[0].fast_switch, "{:?}", p.sources);
     let cores: Vec<Vec<u32>> = p.topology.cores.iter().map(|c| numbers(c)).collect();
     assert_eq!(cores, [[0, 2], [1, 3]]);
     assert!(p.topology.l2.is_empty() && p.topology.nodes.is_empty(), "{:?}", p.topology);
@@ -386,8 +388,25 @@ fn amd_in_both_modes() {
     let p = captured(&tree.root()).platform.unwrap();
     assert_eq!(
         p.domains[0].opps.iter().map(|o| o.freq.0).collect::<Vec<_>>(),
-        [400_000, 1_700_000, 3_500_000]
+        [400_000, 1_700_000, 3_500_000],
+        "no levels are known"
     );
+
+    // With those of ACPI, whose highest is a rank of preferred cores: the driver's own file is right.
+    for id in 0..4 {
+        let cppc = |f: &str| cpu(&format!("cpu{id}/acpi_cppc/{f}"));
+        tree.file(&format!("{}/amd_pstate_highest_perf", policy(id)), 166)
+            .file(&cppc("highest_perf"), 231)
+            .file(&cppc("nominal_perf"), 123)
+            .file(&cppc("lowest_nonlinear_perf"), 81)
+            .file(&cppc("lowest_perf"), 19)
+            .file(&cppc("nominal_freq"), 2600);
+    }
+    let p = captured(&tree.root()).platform.unwrap();
+    let levels = p.domains[0].levels.expect("levels of CPPC");
+    let of = (levels.highest, levels.nominal, levels.lowest_nonlinear, levels.lowest);
+    assert_eq!(of, (166, 123, 81, 19));
+    assert_eq!(p.domains[0].freq_max().0, 3_508_944, "2.6 GHz · 166 / 123, rounded up");
 
     for id in 0..4 {
         tree.file(&format!("{}/scaling_driver", policy(id)), "amd-pstate")

@@ -338,6 +338,26 @@ features! {
              limits.";
         CPUFREQ_RELATION_E: since(5, 16), Read,
             "cpufreq skips OPPs that the energy model flags as inefficient.";
+        ADJUST_PERF: since(5, 11), Memory,
+            "schedutil hands util to drivers that take it (adjust_perf): intel_pstate with HWP, in \
+             passive mode.";
+        ADJUST_PERF_MAX: since(7, 3), C,
+            "adjust_perf hands over the upper clamp, too; intel_pstate keeps to it, amd-pstate does \
+             not.";
+        INTEL_PSTATE_PASSIVE_HWP: since(5, 9), Memory,
+            "intel_pstate has HWP in its passive mode, too.";
+        INTEL_PSTATE_NO_HWP_PASSIVE: since(5, 8), Memory,
+            "intel_pstate starts in passive mode without HWP; before, in active mode.";
+        AMD_PSTATE: since(5, 17), Memory,
+            "There is amd-pstate, with its mode passive.";
+        AMD_PSTATE_EPP: since(6, 3), Memory,
+            "amd-pstate has the mode active, in which the hardware decides by \
+             energy_performance_preference.";
+        AMD_PSTATE_ACTIVE: since(6, 5), Memory,
+            "amd-pstate is in its mode active unless another is asked for.";
+        AMD_PSTATE_MIN_NONLINEAR: since(6, 14), Memory,
+            "amd-pstate's lower limit is the lowest nonlinear frequency, unless another is asked for; \
+             before, the lowest.";
         AMD_PSTATE_GUIDED: since(6, 4), Memory,
             "amd-pstate has the mode guided, in which the hardware chooses above what is asked for.";
         AMD_PSTATE_LIMITS: since(6, 8), Memory,

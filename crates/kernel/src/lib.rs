@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod adpf;
 pub mod amd_pstate;
+pub mod aperfmperf;
 pub mod approximate;
 pub mod bandwidth;
 pub mod cfs;
@@ -27,6 +28,7 @@ pub mod features;
 pub mod fits;
 pub mod group;
 pub mod headroom;
+pub mod intel_pstate;
 pub mod interactive;
 pub mod latency_nice;
 pub mod muqss;

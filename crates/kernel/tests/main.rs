@@ -9,6 +9,7 @@ mod amd_pstate;
 mod draws;
 mod eevdf;
 mod golden;
+mod intel_pstate;
 mod kernel_c;
 mod properties;
 mod thermal;

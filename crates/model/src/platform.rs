@@ -19,6 +19,7 @@ mod bounds;
 mod check;
 mod idle;
 pub mod keys;
+mod levels;
 mod partsim;
 mod read;
 mod text;
@@ -28,6 +29,7 @@ mod work;
 mod write;
 
 pub use idle::{IdleState, Together};
+pub use levels::{Driver, Levels};
 pub use partsim::ReadTable;
 pub use text::cpu_ranges;
 pub(crate) use text::{checked_name, checked_word};
@@ -82,6 +84,8 @@ pub struct Domain {
     pub energy_model: bool,
     /// Operating points, frequency strictly ascending; boosts at the end, and at least one that is none.
     pub opps: Vec<Opp>,
+    /// Performance levels, where the driver hands such to the hardware; the OPPs are these.
+    pub levels: Option<Levels>,
     /// Idle states, shallow to deep; may be empty (then idle power is taken as 0).
     pub idle: Vec<IdleState>,
     /// Speeds of other kinds of work than the plain one here, by name; every domain has the same

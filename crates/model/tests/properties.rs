@@ -53,6 +53,7 @@ fn domain() -> impl Strategy<Value = Domain> {
             transition_delay_us,
             energy_model: true,
             opps,
+            levels: None,
             idle,
             work: Vec::new(),
         },

@@ -8,6 +8,7 @@ pub use crate::kernel::tracker::TRACKER;
 pub use crate::kernel::tunables::BASE_SLICE_NS;
 pub use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 pub use crate::mech::preempt::PREEMPT;
+pub use crate::mech::pstate::{EPP, HARDWARE_RAMP, hardware_decides, is_active};
 pub use crate::mech::series::RAMPUP_MULTIPLIER;
 pub use crate::run::both_ways::SHORT_WAYS;
 pub use crate::run::settings::START_UTIL;

@@ -28,6 +28,7 @@ fn header() -> Header {
         transition_delay_us: None,
         energy_model: true,
         opps: vec![Opp::new(KHz(mhz * 1000), MicroWatts(1), Span(0))],
+        levels: None,
         idle: Vec::new(),
         work: Vec::new(),
     };

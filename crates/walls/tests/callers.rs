@@ -11,11 +11,6 @@ use std::path::Path;
 /// Functions without a caller, and what each waits for.
 pub(crate) const AWAITING: &[(&str, &str)] = &[
     ("sync_sysctl", "a system default of the rampup multiplier that changes while tasks run"),
-    (
-        "amd_pstate_adjust_perf",
-        "a driver in the simulator that takes util, as amd-pstate's and intel_pstate's",
-    ),
-    ("amd_pstate_update_freq", "the same driver under governors that ask for frequencies"),
     ("heat_pj", "an account of heat in results; until then tests of its balance"),
 ];
 

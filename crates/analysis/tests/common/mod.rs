@@ -36,6 +36,7 @@ fn domain(first: u32, capacity: u64, opps: [(u64, u64); 2]) -> Domain {
         opps: opps
             .map(|(mhz, mw)| Opp::new(KHz(mhz * 1000), MicroWatts(mw * 1000), Span(10_000)))
             .to_vec(),
+        levels: None,
         idle: vec![idle("wfi", 2000), idle("off", 0)],
         work: Vec::new(),
     }

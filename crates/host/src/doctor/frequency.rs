@@ -108,10 +108,15 @@ fn active_mode(m: &Machine, p: &CpufreqPolicy, range: &str) -> Said {
     } else {
         "the driver samples every 10 ms"
     };
+    let modelled = if hardware {
+        "Simulated is how the hardware climbs, as a model with two ends by public measurements, never held to such hardware (docs/x86.md): a figure is a range. The driver's requests in passive and guided mode are exact"
+    } else {
+        "Simulated is that algorithm with the driver's own arithmetic; how soon the hardware follows is a model, never held to such hardware (docs/x86.md)"
+    };
     let (driver, algorithm) = (p.driver_name(), p.governor_name());
     let title = format!("{driver} in active mode, algorithm `{algorithm}`");
     let meaning = format!(
-        "no cpufreq governor runs and util asks for nothing: {who}, within {range}. `{algorithm}` is the driver's own algorithm, not the governor of that name. Simulations under schedutil show this machine as it would be in passive mode"
+        "no cpufreq governor runs and util asks for nothing: {who}, within {range}. `{algorithm}` is the driver's own algorithm, not the governor of that name. {modelled}"
     );
     let directory = if driver == "intel_pstate" { driver } else { "amd_pstate" };
     let switch = format!(

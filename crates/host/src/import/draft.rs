@@ -490,6 +490,7 @@ impl Draft {
             transition_delay_us: group.transition_delay_us,
             energy_model: true,
             opps: group.points.iter().map(opp).collect(),
+            levels: None,
             idle: group.idle.clone(),
             work: Vec::new(),
         }

@@ -37,12 +37,21 @@ pub struct Importer {
 }
 
 /// The importers, those first that are told more surely.
-pub const REGISTRY: [Importer; 6] = [
+pub const REGISTRY: [Importer; 7] = [
     Importer {
         name: "dtb",
         doc: "a flattened device tree",
         tells: |input| input.bytes.starts_with(&dt::dtb::MAGIC),
         read: |input| dt::cpus::draft(&dt::dtb::parse(&input.bytes, &input.name)?, &input.name),
+    },
+    Importer {
+        name: "device-tree",
+        doc: "a copied /proc/device-tree: a directory or .tar of it",
+        tells: |input| input.root.as_ref().is_some_and(dt::files::tells) && !sysfs::tells(input),
+        read: |input| {
+            let root = input.tree("a copied /proc/device-tree: a directory, or a .tar of one")?;
+            dt::cpus::draft(&dt::files::read(root, &input.name)?, &input.name)
+        },
     },
     Importer {
         name: "sysfs",
@@ -239,10 +248,11 @@ impl Input {
 /// The tree that a directory holds: a whole machine's, its `/sys`, or a part of that.
 fn root_of(dir: &Path) -> Root {
     let has = |part: &str| dir.join(part).exists();
-    if has("sys") {
+    if has("sys") || has("proc/device-tree") {
         return Root::new(dir);
     }
     let part = match () {
+        () if has("#address-cells") && has("cpus") => dt::files::DIR,
         () if has("devices/system") || has("kernel/debug") => "/sys",
         () if has("cpu") => "/sys/devices/system",
         () if has("energy_model") => "/sys/kernel/debug",

@@ -414,6 +414,8 @@ fn as_a_tree_has_it(p: &Platform) -> (Vec<Domain>, Groups, Groups) {
             transition_delay_us: None,
             energy_model: true,
             opps: d.opps.iter().map(|o| Opp { power: power(o), ..*o }).collect(),
+            // No tree has levels.
+            levels: None,
             idle,
             work: Vec::new(),
             ..d.clone()
@@ -457,6 +459,48 @@ fn every_builtin_platform_comes_back_from_its_own_device_tree_flattened_and_in_s
         }
     }
     assert!(compared >= 30, "{compared}");
+}
+
+/// Writes a node as `/proc/device-tree` has it.
+fn write_node(tree: &super::dt::Tree, id: usize, dir: &Path) {
+    std::fs::create_dir_all(dir).unwrap();
+    for (name, prop) in &tree.nodes[id].props {
+        let bytes: Vec<u8> = prop
+            .data
+            .iter()
+            .flat_map(|d| match d {
+                super::dt::Datum::Bytes(bytes) => bytes.clone(),
+                other => panic!("a flattened tree has bytes: {other:?}"),
+            })
+            .collect();
+        std::fs::write(dir.join(name), bytes).unwrap();
+    }
+    for child in &tree.nodes[id].children {
+        write_node(tree, *child, &dir.join(&tree.nodes[*child].name));
+    }
+}
+
+#[test]
+fn a_tree_of_property_files_gives_what_the_flattened_one_gives() {
+    let dir = std::env::temp_dir().join(format!("risetime-proc-dt-{}", std::process::id()));
+    for name in ["hikey960", "pixel6", "odroid-xu4"] {
+        let p = Platform::load(name).unwrap();
+        let blob = risetime_vm::dtb::blob(&p).unwrap();
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("board.dtb"), &blob).unwrap();
+        let tree = dtb::parse(&blob, "board.dtb").unwrap();
+        write_node(&tree, 0, &dir.join("tree"));
+        let of = |file: &str| {
+            let path = dir.join(file).to_string_lossy().into_owned();
+            let all = import(&[path], &Wishes { hz: Some(250), ..Wishes::default() }).unwrap();
+            (all.inputs[0].1, all.platform.expect("no gaps"))
+        };
+        let (flat, files) = (of("board.dtb"), of("tree"));
+        assert_eq!((flat.0, files.0), ("dtb", "device-tree"), "{name}");
+        assert_eq!(flat.1.domains, files.1.domains, "{name}");
+        assert_eq!(flat.1.topology, files.1.topology, "{name}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }
 
 #[test]

@@ -48,6 +48,36 @@ pub struct CpufreqPolicy {
     pub sampling_rate_us: Option<Fact<u64>>,
     /// `energy_performance_preference`.
     pub epp: Option<Fact>,
+    /// Levels of CPPC, of the policy's first CPU.
+    pub(crate) cppc: Option<Cppc>,
+}
+
+/// Performance levels as ACPI's `_CPC` has them, and the frequency of the nominal one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cppc {
+    /// The highest, as amd-pstate takes it.
+    pub(crate) highest: Fact<u64>,
+    /// The nominal one.
+    pub(crate) nominal: u64,
+    /// The lowest that saves energy.
+    pub(crate) lowest_nonlinear: u64,
+    /// The lowest.
+    pub(crate) lowest: u64,
+    /// Frequency of the nominal level, MHz.
+    pub(crate) nominal_mhz: u64,
+}
+
+/// Reads the levels of CPPC of `cpu`; of the highest, amd-pstate's own file is right where cores are ranked.
+fn cppc(root: &Root, dir: &str, cpu: u32) -> Option<Cppc> {
+    let number = |f: &str| root.number(&format!("/sys/devices/system/cpu/cpu{cpu}/acpi_cppc/{f}"));
+    let own = root.number(&format!("{dir}/amd_pstate_highest_perf"));
+    Some(Cppc {
+        highest: own.or_else(|| number("highest_perf"))?,
+        nominal: number("nominal_perf")?.value,
+        lowest_nonlinear: number("lowest_nonlinear_perf")?.value,
+        lowest: number("lowest_perf")?.value,
+        nominal_mhz: number("nominal_freq")?.value,
+    })
 }
 
 /// A performance domain of the energy model, `/sys/kernel/debug/energy_model/cpuN`.
@@ -145,6 +175,7 @@ fn policy(root: &Root, parent: &str, dir: &str, first: u32, cpus: &[Cpu]) -> Cpu
             .and_then(|f| Some(Fact { value: f.value.parse().ok()?, file: f.file })),
         latency_ns: number("cpuinfo_transition_latency"),
         epp: text("energy_performance_preference"),
+        cppc: cppc(root, dir, first),
         governor,
     }
 }

@@ -20,9 +20,9 @@ use risetime_model::settings::{Group, Int, Param, Value};
 use risetime_model::workload::{Attr, KeyOf, Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_sim::settings::{
-    BASE_SLICE_NS, CPU_DMA_LATENCY, GOVERNOR, MAX_CSTATE, RAMPUP_MULTIPLIER, RATE_LIMIT_US,
-    SCHED_ENERGY_AWARE, SCHEDUTIL, TRACKER, conservative, interactive, ondemand, schedfreq,
-    schedutil_2016, walt,
+    BASE_SLICE_NS, CPU_DMA_LATENCY, EPP, GOVERNOR, MAX_CSTATE, RAMPUP_MULTIPLIER, RATE_LIMIT_US,
+    SCHED_ENERGY_AWARE, SCHEDUTIL, TRACKER, conservative, hardware_decides, interactive, is_active,
+    ondemand, schedfreq, schedutil_2016, walt,
 };
 
 /// Number of others that are changed together, and of those changed one at a time.
@@ -313,6 +313,10 @@ fn of_all(e: &Experiment) -> Vec<Steps> {
     for (of, values) in tunables(e) {
         all.extend(values.into_iter().filter_map(|value| setting(&of, value)));
     }
+    let decides = hardware_decides(&e.platform, &e.settings) && is_active(&e.platform, &e.settings);
+    if decides && governor(e) != governor::PERFORMANCE {
+        all.extend(setting(&EPP, Value::Name(governor::PERFORMANCE.into())));
+    }
     for name in governors(e) {
         all.extend(setting(&GOVERNOR, Value::Name(name.into())));
     }
@@ -338,6 +342,10 @@ fn idle_states(e: &Experiment) -> Vec<(Int, i64)> {
 /// The governors that a stock kernel has, and that are no older form of another.
 fn governors(e: &Experiment) -> Vec<&'static str> {
     let mut all = vec![governor::PERFORMANCE, governor::POWERSAVE];
+    // A driver in active mode has these two alone.
+    if is_active(&e.platform, &e.settings) {
+        return all;
+    }
     if governor(e) != SCHEDUTIL {
         all.extend([governor::ONDEMAND, governor::CONSERVATIVE]);
         all.extend(e.policy.kernel.has(features::SCHEDUTIL).then_some(SCHEDUTIL));

@@ -33,6 +33,13 @@ impl Platform {
             };
             domain(&format!("{number} (CPUs {})", super::cpu_ranges(&cpus)), &alike[0], &mut all);
         }
+        if let Some((driver, hwp)) = self.scaling_driver() {
+            let who = if hwp { "the hardware decides in active mode, and" } else { "the hardware" };
+            all.push(format!(
+                "{}: {who} answers each request as a model has it, with two ends (--set hardware_ramp=fast, slow), never held to such hardware: figures are ranges",
+                driver.name()
+            ));
+        }
         if self.topology.smt() {
             all.push(format!(
                 "cores have several threads: beside a busy one a thread works at {SMT_SPEED_DEFAULT} of 1024, an estimate \

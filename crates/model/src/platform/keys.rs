@@ -8,6 +8,7 @@ use super::bounds::{
     MAX_C, MAX_CPUS, MAX_DELAY_MS, MAX_IDLE_US, MAX_K, MAX_KHZ, MAX_LATENCY_NS, MAX_MILLICELSIUS,
     MAX_MJ_PER_K, MAX_MK_PER_W, MAX_MW, MAX_PPM, MAX_UV, MAX_UW,
 };
+use super::levels::{DRIVERS, MAX_LEVEL};
 use risetime_kernel::units::SCHED_CAPACITY_SCALE;
 
 /// A table of the file.
@@ -87,7 +88,7 @@ const NAME: Takes = Text("1 to 64 characters without spaces, `+`, `=`, `,` and s
 pub const RULE: &str = "topology rule";
 
 /// All tables of the file.
-pub const SECTIONS: [Section; 12] = [
+pub const SECTIONS: [Section; 13] = [
     Section { name: "", about: "The machine.", keys: &ROOT },
     Section {
         name: "domain",
@@ -103,6 +104,11 @@ pub const SECTIONS: [Section; 12] = [
         name: "domain.opp_range",
         about: "`opp_range = { … }`: every frequency of a driver that has no table. Without power.",
         keys: &RANGE,
+    },
+    Section {
+        name: "domain.levels",
+        about: "`levels = { … }`: performance levels of a driver that hands such to the hardware ([x86](x86.md)). Without power.",
+        keys: &LEVELS,
     },
     Section {
         name: "domain.idle",
@@ -171,7 +177,7 @@ const ROOT: [Key; 8] = [
     key("sources", Table("sources"), Wrong, "where the figures come from", "below"),
 ];
 
-const DOMAIN: [Key; 12] = [
+const DOMAIN: [Key; 13] = [
     key(
         "cpus",
         CPUS,
@@ -231,16 +237,23 @@ const DOMAIN: [Key; 12] = [
     key(
         "opp",
         Table("domain.opp"),
-        Means("`opp_range`: one of both"),
+        Means("`opp_range` or `levels`: one of them"),
         "operating points",
         "device tree: operating-points-v2",
     ),
     key(
         "opp_range",
         Table("domain.opp_range"),
-        Means("`opp`: one of both"),
+        Means("`opp` or `levels`: one of them"),
         "frequencies without a table",
-        "drivers such as intel_pstate, amd-pstate, cppc_cpufreq",
+        "drivers such as cppc_cpufreq",
+    ),
+    key(
+        "levels",
+        Table("domain.levels"),
+        Means("`opp` or `opp_range`: one of them"),
+        "performance levels, where the hardware has the last word on the frequency",
+        "the drivers intel_pstate and amd-pstate",
     ),
     key(
         "idle",
@@ -300,6 +313,66 @@ const OPP: [Key; 6] = [
         Means("in proportion to the frequency"),
         "capacity of a CPU at this OPP; of all OPPs of a domain or of none",
         "the energy model of Linux 4.4 (capacity states)",
+    ),
+];
+
+const LEVELS: [Key; 9] = [
+    key(
+        "scaling_driver",
+        Word(&DRIVERS),
+        Wrong,
+        "the driver, the same in all domains",
+        "sysfs: policyN/scaling_driver (intel_cpufreq is intel_pstate in passive mode)",
+    ),
+    key(
+        "hwp",
+        Bool,
+        Means("`true`"),
+        "of intel_pstate: whether the CPUs have hardware P-states",
+        "/proc/cpuinfo: flag hwp",
+    ),
+    key(
+        "highest",
+        Int(1, MAX_LEVEL, ""),
+        Wrong,
+        "highest level, with boost",
+        "sysfs: amd_pstate_highest_perf; MSR_HWP_CAPABILITIES; without HWP the turbo ratio",
+    ),
+    key(
+        "nominal",
+        Int(1, MAX_LEVEL, ""),
+        Wrong,
+        "highest level that can be kept up",
+        "sysfs: acpi_cppc/nominal_perf; MSR_HWP_CAPABILITIES (guaranteed); without HWP the base ratio",
+    ),
+    key(
+        "lowest_nonlinear",
+        Int(1, MAX_LEVEL, ""),
+        Means("`lowest`"),
+        "level below which a lower frequency saves little; of amd-pstate",
+        "sysfs: acpi_cppc/lowest_nonlinear_perf",
+    ),
+    key("lowest", Int(1, MAX_LEVEL, ""), Wrong, "lowest level", "sysfs: acpi_cppc/lowest_perf"),
+    key(
+        "nominal_khz",
+        Int(1, MAX_KHZ, "kHz"),
+        Wrong,
+        "frequency of `nominal`; of intel_pstate a multiple of it",
+        "sysfs: acpi_cppc/nominal_freq; intel_pstate.c: nominal · scaling",
+    ),
+    key(
+        "base_khz",
+        Int(1, MAX_KHZ, "kHz"),
+        Means("`nominal_khz`"),
+        "frequency at which MPERF counts, with which the kernel measures speed",
+        "sysfs: base_frequency",
+    ),
+    key(
+        "latency_ns",
+        Int(0, MAX_LATENCY_NS, "ns"),
+        Means("0"),
+        "time that a change takes, as the driver says",
+        "sysfs: cpuinfo_transition_latency",
     ),
 ];
 

@@ -277,6 +277,7 @@ fn machine(
             transition_delay_us: None,
             energy_model: true,
             opps,
+            levels: None,
             idle: Vec::new(),
             work,
         });

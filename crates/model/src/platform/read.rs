@@ -2,7 +2,9 @@
 
 use super::bounds::{MAX_C, MAX_CPUS, MAX_KHZ, MAX_LATENCY_NS, MAX_UV, MAX_UW};
 use super::text::{checked_name, cpu_list};
-use super::{Domain, HZ, Opp, Platform, Topology, check, idle, keys, thermal, topology, work};
+use super::{
+    Domain, HZ, Opp, Platform, Topology, check, idle, keys, levels, thermal, topology, work,
+};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, printable, read_file, unknown_name};
 use crate::library;
@@ -88,6 +90,7 @@ impl Platform {
             set_clusters(&mut platform, &read.llc).map_err(|what| table.error_of("llc", what))?;
             topology::check(&platform).map_err(|what| table.error(what))?;
         }
+        platform.check_levels().map_err(|what| root.error(what))?;
         platform.check_idle().map_err(|what| root.error(what))?;
         platform.thermal = thermal::read(&root, &platform)?;
         Ok(platform)
@@ -132,7 +135,15 @@ fn domain(
         t.opt_int("transition_delay_us", 1, u64::from(u32::MAX) / 1000)?.map(|n| n as u32);
     let energy_model = t.opt_bool("energy_model")?.unwrap_or(true);
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
-    let opps = opps(t, coefficient)?;
+    let (levels, opps) = match levels::read(t)? {
+        Some(_) if t.opt_tables("opp", "opp")?.is_some() || t.opt_table("opp_range")?.is_some() => {
+            return Err(
+                t.error_of("levels", "and frequencies are both there: the levels are these")
+            );
+        }
+        Some((levels, opps)) => (Some(levels), opps),
+        None => (None, opps(t, coefficient)?),
+    };
     capacities(t, capacity, &opps)?;
     let idle = idle::read(t)?;
     let work = work::read(t, &opps)?;
@@ -150,6 +161,7 @@ fn domain(
         transition_delay_us,
         energy_model,
         opps: opps.clone(),
+        levels,
         idle: idle.clone(),
         work: work.clone(),
     };

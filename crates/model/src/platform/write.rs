@@ -68,6 +68,14 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
     if !d.energy_model {
         out.push_str("energy_model = false\n");
     }
+    if !super::levels::write(out, d) {
+        opps(out, d);
+    }
+    super::idle::write(out, d);
+    super::work::write(out, d);
+}
+
+fn opps(out: &mut String, d: &Domain) {
     // A power that is unknown on every OPP is left out, so that it stays unknown.
     let power_known = d.opps.iter().any(|o| o.power.0 != 0);
     out.push_str("opp = [\n");
@@ -85,6 +93,4 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
         let _ = writeln!(out, ", latency_ns = {} }},", o.latency.0);
     }
     out.push_str("]\n");
-    super::idle::write(out, d);
-    super::work::write(out, d);
 }

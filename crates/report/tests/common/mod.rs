@@ -392,6 +392,7 @@ pub(crate) fn platform() -> Platform {
         transition_delay_us: None,
         energy_model: true,
         opps: LITTLE.iter().map(|&(f, p)| opp(f, p)).collect(),
+        levels: None,
         idle: vec![wfi],
         work: Vec::new(),
     };
@@ -403,6 +404,7 @@ pub(crate) fn platform() -> Platform {
         transition_delay_us: Some(1500),
         energy_model: true,
         opps: BIG.iter().map(|&(f, _)| opp(f, 0)).collect(),
+        levels: None,
         idle: vec![],
         work: Vec::new(),
     };

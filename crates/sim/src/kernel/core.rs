@@ -374,6 +374,7 @@ impl Rq<'_, '_> {
         c.curr = next;
         self.track(Heard::Switch { cpu, prev, next });
         if prev.is_none() || next.is_none() {
+            self.counts_cycles(next.is_some());
             self.core_shared();
         }
         self.emit(Event::Switch { cpu, prev: out, next });

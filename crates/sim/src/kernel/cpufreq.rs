@@ -12,6 +12,7 @@
 
 use crate::kernel::governor::Occasion;
 use crate::kernel::policy::Policy;
+use crate::mech::pstate::hardware::LOOKS;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
 use crate::state::effects::Timer;
@@ -139,9 +140,15 @@ impl Policy<'_, '_> {
     fn start_transition(&mut self, freq: KHz) {
         let opps = &self.m().platform.domains[self.domain].opps;
         let latency = opps.iter().find(|o| o.freq == freq).map_or(Span(0), |o| o.latency);
+        let (freq, latency) = self.answers(freq, latency);
+        self.change_to(freq, latency);
+    }
+
+    /// Starts a change of the hardware to `freq`, which is done after `latency`.
+    pub(crate) fn change_to(&mut self, freq: KHz, latency: Span) {
         let (domain, d) = (self.domain as u32, self.d());
         d.target = freq;
-        d.change_gen = d.change_gen.wrapping_add(1);
+        d.change_gen = d.change_gen.wrapping_add(1) % LOOKS;
         let generation = d.change_gen;
         if latency == Span(0) {
             self.freq_done(generation);
@@ -152,6 +159,9 @@ impl Policy<'_, '_> {
 
     /// Completes a change of the hardware's frequency.
     pub(crate) fn freq_done(&mut self, generation: u32) {
+        if generation == LOOKS {
+            return self.hardware_looks();
+        }
         let d = self.d();
         if d.change_gen != generation {
             return;
@@ -185,6 +195,7 @@ impl Policy<'_, '_> {
     /// Sets the hardware's frequency to `freq` from now on; running tasks get on with their work at
     /// that.
     pub(crate) fn set_hw_to(&mut self, freq: KHz) {
+        self.counts_before_change();
         self.d().hw_asked = freq;
         let freq = self.d().slots.pressure.hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.d().cpus);

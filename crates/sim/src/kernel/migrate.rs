@@ -69,6 +69,7 @@ impl Rq<'_, '_> {
             let (now, c) = (self.m().now, self.c());
             c.curr = None;
             c.idle_time.begins(now);
+            self.counts_cycles(false);
             self.track(Heard::Switch { cpu: from, prev: Some(task), next: None });
             self.core_shared();
             self.c().work_gen += 1;

@@ -449,6 +449,22 @@ impl Rq<'_, '_> {
             self.k.policy(domain).occasion(self.cpu, occasion);
         }
     }
+    /// Counts cycles up to now, where a driver or the kernel goes by them; from now on the CPU is busy, or not.
+    #[inline]
+    pub(crate) fn counts_cycles(&mut self, busy: bool) {
+        if self.m().cpu(self.cpu).slots.pstate.is_some() {
+            let domain = self.m().cpu(self.cpu).domain;
+            self.k.policy(domain).counts_cycles(self.cpu, busy);
+        }
+    }
+    /// `arch_scale_freq_tick`, where frequencies are known by counters.
+    #[inline]
+    pub(crate) fn scale_freq_tick(&mut self) {
+        if self.m().cpu(self.cpu).slots.pstate.is_some() {
+            let domain = self.m().cpu(self.cpu).domain;
+            self.k.policy(domain).scale_freq_tick(self.cpu);
+        }
+    }
     /// `try_to_wake_up`, from this CPU's interrupt.
     pub(crate) fn wake_up(&mut self, task: TaskId) {
         self.k.wake_up(task, Waker::timer(self.cpu));

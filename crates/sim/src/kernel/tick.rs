@@ -23,6 +23,7 @@ impl Rq<'_, '_> {
         if low_res && self.low_res_tick() {
             return;
         }
+        self.scale_freq_tick();
         let Some(curr) = self.m().cpu(cpu).curr else { return self.idle_tick() };
         if let Some(until) = self.interrupt_until() {
             self.ends_later(until);

@@ -23,6 +23,7 @@ pub(crate) mod overcommit;
 pub(crate) mod perf_domain;
 pub(crate) mod preempt;
 pub(crate) mod pressure;
+pub(crate) mod pstate;
 pub(crate) mod rt_groups;
 pub(crate) mod series;
 pub(crate) mod switches;
@@ -34,6 +35,7 @@ macro_rules! mechanisms {
     ($then:ident) => {
         $then! {
             perf_domain,
+            pstate,
             preempt,
             hrtimers,
             switches,

@@ -11,6 +11,7 @@ use crate::kernel::clock::FREQ_INVARIANCE;
 use crate::kernel::governor::fixed::SCALING_SETSPEED;
 use crate::kernel::governor::{GOVERNOR, SCHEDUTIL};
 use crate::mech::pressure;
+use crate::mech::pstate::{is_a_model, is_active};
 use crate::mech::{perf_domain, sysctls};
 use crate::state::costs::Kind;
 use crate::time::cost;
@@ -91,8 +92,8 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
     let (min, max) = pressure::limits_of(&table, &pressure::caps(e, index), scale.cpuinfo_max);
     let governor = e.settings.get(&GOVERNOR).unwrap_or_default();
     let (low, high) = match governor {
-        PERFORMANCE => (max, max),
-        POWERSAVE => (min, min),
+        PERFORMANCE if !is_active(&e.platform, &e.settings) => (max, max),
+        POWERSAVE if !is_active(&e.platform, &e.settings) => (min, min),
         USERSPACE => {
             let asked = e.settings.get(&SCALING_SETSPEED).map_or(max, |khz| KHz(khz.max(0) as u64));
             let own = asked.clamp(min, max);
@@ -114,7 +115,9 @@ fn speeds(e: &Experiment, index: usize) -> Speeds {
         change: if low == high { Span(0) } else { Span(2 * latency.0) },
         follows_deadlines: governor == SCHEDUTIL
             && e.policy.kernel.has(features::SUGOV_NEXT_FREQ_SHARED)
-            && d.fast_switch,
+            && d.fast_switch
+            // What hardware makes of a request is a model, which promises nothing.
+            && !is_a_model(&e.platform, &e.settings),
         invariant: e.settings.get(&FREQ_INVARIANCE) != Some("no"),
         kthread: (governor == SCHEDUTIL
             && !d.fast_switch

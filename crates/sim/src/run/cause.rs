@@ -12,8 +12,7 @@
 
 use crate::kernel::class::stop::STOP_WORK;
 use crate::kernel::clock::FREQ_INVARIANCE;
-use crate::kernel::governor::GOVERNOR;
-use crate::kernel::governor::{self, GoesBy, Works};
+use crate::kernel::governor::{GoesBy, Works};
 use crate::kernel::tracker::TRACKER;
 use crate::mech::perf_domain::SCHED_ENERGY_AWARE;
 use crate::mech::pressure;
@@ -22,6 +21,7 @@ use crate::mech::pressure::emergency::{ABOVE, BELOW};
 use crate::mech::pressure::irq::{IRQ, IRQ_PERIOD};
 use crate::mech::pressure::limits::MAX_FREQ;
 use crate::mech::pressure::thermal::is_on;
+use crate::mech::pstate::{goes_by, governor_in_force, hardware_decides};
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
 use crate::state::class::{POWER_HAL, UCLAMP_MAX, UCLAMP_MIN};
@@ -184,8 +184,7 @@ impl Cause {
     /// headroom, and no util.
     pub fn words_in(self, experiment: &Experiment) -> (&'static str, &'static str) {
         let own = CAUSES.iter().find(|c| c.cause == self).map_or(("", ""), |c| (c.label, c.about));
-        let name = experiment.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL);
-        let goes_by = governor::goes_by(&experiment.platform, &experiment.settings);
+        let goes_by = goes_by(&experiment.platform, &experiment.settings);
         let samples = goes_by == GoesBy::Samples;
         let walt = experiment.settings.get(&TRACKER) == Some("walt");
         match self {
@@ -195,6 +194,10 @@ impl Cause {
             Cause::PeltRamp if samples => {
                 (own.0, "util has to climb before tasks are placed by it")
             }
+            Cause::Opp if hardware_decides(&experiment.platform, &experiment.settings) => (
+                "the hardware's climb",
+                "the hardware goes by how busy the CPU was, and climbs in its own time (a model: hardware_ramp)",
+            ),
             Cause::Opp if samples => (
                 "thresholds and steps",
                 "the frequency goes with how busy the CPU was, by thresholds and steps, and is not the highest",
@@ -212,7 +215,10 @@ impl Cause {
                 "the governor looks only every so often, until when an idle CPU has the frequency last asked for",
             ),
             Cause::Transition => {
-                match governor::find(name).works.in_rev(experiment.policy.kernel) {
+                match governor_in_force(&experiment.platform, &experiment.settings)
+                    .works
+                    .in_rev(experiment.policy.kernel)
+                {
                     Works::Kworker | Works::KworkerWhereSlow => (
                         "transition and worker",
                         "the hardware, and the worker that changes the frequency, take their time",
@@ -231,8 +237,7 @@ impl Cause {
     /// Whether it can make a difference in `experiment` at all; false only if it cannot.
     pub fn acts_in(self, experiment: &Experiment) -> bool {
         let domains = &experiment.platform.domains;
-        let governor = experiment.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL);
-        let goes_by = governor::goes_by(&experiment.platform, &experiment.settings);
+        let goes_by = goes_by(&experiment.platform, &experiment.settings);
         let fixed = matches!(goes_by, GoesBy::Highest | GoesBy::Fixed);
         let opps = domains.iter().any(|d| d.opps.len() > 1);
         let unequal = domains.iter().any(|d| d.capacity != domains[0].capacity);
@@ -246,7 +251,8 @@ impl Cause {
             }
             Cause::Reservation => opps && !fixed && policies(experiment).any(|p| is_deadline(&p)),
             Cause::RateLimit => {
-                let limit = governor::find(governor).rate_limit;
+                let limit =
+                    governor_in_force(&experiment.platform, &experiment.settings).rate_limit;
                 opps && limit.is_some_and(|limit| settings.all(&limit).any(|limit| limit != 0))
             }
             Cause::Transition => {
@@ -261,7 +267,9 @@ impl Cause {
                 unequal && (experiment.policy.kernel.has(features::MISFIT) || eas)
             }
             Cause::Queueing => {
-                let works = governor::find(governor).works.in_rev(experiment.policy.kernel);
+                let works = governor_in_force(&experiment.platform, &experiment.settings)
+                    .works
+                    .in_rev(experiment.policy.kernel);
                 experiment.workload.tasks.len() > 1
                     || !experiment.workload.forked.is_empty()
                     || matches!(works, Works::Kworker | Works::KworkerWhereSlow)

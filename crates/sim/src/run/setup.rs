@@ -6,13 +6,13 @@ use crate::kernel::Kernel;
 use crate::kernel::cpufreq::SUGOV_WORK_NS;
 use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
-use crate::kernel::governor::GOVERNOR;
 use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::init;
 use crate::kernel::placement::{self, Checked, PLACEMENT, Placement};
 use crate::kernel::tracker;
 use crate::kernel::tracker::TRACKER;
+use crate::mech::pstate::governor_in_force;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::run::mechanisms;
@@ -102,7 +102,7 @@ pub(crate) fn simulation_with<'a>(
 ) -> Result<Simulation<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
     let int = |of: &Int| e.settings.get(of);
-    let governor = || governor::find(e.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL));
+    let governor = || governor_in_force(&e.platform, &e.settings);
     let governor = custom.governor.unwrap_or_else(governor);
     let tracker = || tracker::find(e.settings.get(&TRACKER).unwrap_or("pelt"));
     let tracker = custom.tracker.unwrap_or_else(tracker);

@@ -669,6 +669,11 @@ impl FreqDomain {
     }
     /// The factor by which PELT's clock is scaled at a frequency, of 1024.
     pub(crate) fn freq_scale(&self, freq: KHz) -> u64 {
+        // Known by counters, at ticks; at the start the CPU has been at this frequency for long.
+        if let Some(perf) = self.slots.pstate.as_ref().filter(|_| self.freq_invariant) {
+            let long = perf.scale_at(freq).unwrap_or(SCHED_CAPACITY_SCALE);
+            return if self.freq_scale == 0 { long } else { self.freq_scale };
+        }
         match self.scale.kept(freq) {
             _ if !self.freq_invariant => SCHED_CAPACITY_SCALE,
             Some(own) => own.0 * SCHED_CAPACITY_SCALE / self.scale.kept_at_ref().0.max(1),

@@ -310,6 +310,7 @@ fn domains() -> impl Strategy<Value = Domain> {
                 fast_switch,
                 transition_delay_us: None,
                 opps: opps.collect(),
+                levels: None,
                 idle: idle.collect(),
                 work: Vec::new(),
             }

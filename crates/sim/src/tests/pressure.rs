@@ -355,7 +355,7 @@ fn a_capacity_of_each_opp_is_the_hardwares_and_the_schedulers_if_it_keeps_it() {
     assert_eq!(Some(hw), enough.map(|o| o.freq));
 }
 
-/// intel-hybrid has no powers: its driver's artificial model makes EAS possible.
+/// intel-hybrid has no powers: its driver's artificial model makes EAS possible, under schedutil.
 #[test]
 fn an_artificial_model_serves_cpus_without_opps() {
     let with = |model: Option<&str>| {
@@ -364,7 +364,7 @@ fn an_artificial_model_serves_cpus_without_opps() {
         let mut platform = Platform::load("intel-hybrid").expect("built in");
         platform.topology = Topology::default();
         let task = r#""t": {"loop": -1, "run": 300, "sleep": 3700}"#;
-        run_on(platform, task, "linux-7.2", &set, 1000).m
+        run_on(platform, task, "linux-7.2+intel_pstate=passive", &set, 1000).m
     };
     assert!(!with(None).root.energy_aware);
     for model in ["cppc", "hybrid"] {

@@ -1,12 +1,14 @@
 //! A device tree as data, whichever form it came in.
 //!
-//! Source ([`dts`]) names other nodes by label or path, a flattened tree ([`dtb`]) by the number in their
+//! Source ([`dts`]) names other nodes by label or path, a flattened tree ([`dtb`]), or one of
+//! files ([`files`]), by the number in their
 //! `phandle`; [`Tree::resolve`] takes either. A value that nobody here asks for is kept unread, so that macros of
 //! a kernel's own trees (`GIC_SPI`, …) need no headers as long as no figure hangs on them.
 
 pub(super) mod cpus;
 pub(super) mod dtb;
 pub(super) mod dts;
+pub(super) mod files;
 
 use risetime_model::InputError;
 

@@ -70,17 +70,25 @@ fn with(section: &str, key: &str, value: Option<&str>) -> String {
     let instead: &[(&str, &str)] = match (section, key) {
         ("domain", "cluster") => &[("topology", "llc")],
         ("domain.opp", "uv") => &[("domain.opp", "power_uw")],
-        ("domain.opp_range", _) => &[("domain", "energy_model")],
+        ("domain.opp_range" | "domain.levels", _) => &[("domain", "energy_model")],
         ("thermal", "governor") => &[],
         _ => &[],
     };
     lines.retain(|(s, k, _)| !instead.contains(&(s, k)));
-    if section == "domain.opp_range" {
+    let instead_of_opps: &[(&str, &str)] = match section {
+        "domain.opp_range" => &[("min_khz", "1000"), ("max_khz", "2000"), ("step_khz", "1000")],
+        "domain.levels" => &[
+            ("scaling_driver", "\"intel_pstate\""),
+            ("highest", "30"),
+            ("nominal", "20"),
+            ("lowest", "4"),
+            ("nominal_khz", "2000000"),
+        ],
+        _ => &[],
+    };
+    if !instead_of_opps.is_empty() {
         lines.retain(|(s, ..)| !s.starts_with("domain.") && !s.starts_with("thermal"));
-        lines.extend(
-            [("min_khz", "1000"), ("max_khz", "2000"), ("step_khz", "1000")]
-                .map(|(k, v)| ("domain.opp_range", k, v)),
-        );
+        lines.extend(instead_of_opps.iter().map(|(k, v)| (section, *k, *v)));
         lines.retain(|(s, k, _)| (*s, *k) != (section, key));
     }
     if (section, key) == ("domain.opp", "uv") {
@@ -104,6 +112,7 @@ fn with(section: &str, key: &str, value: Option<&str>) -> String {
     let mut text = of("", "\n") + "\n[[domain]]\n" + &of("domain", "\n") + "\n";
     text += &table("opp", "domain.opp", true);
     text += &table("opp_range", "domain.opp_range", false);
+    text += &table("levels", "domain.levels", false);
     text += &table("idle", "domain.idle", true);
     if !of("domain.work", "").is_empty() {
         text += &format!("[[domain.work]]\n{}\n", of("domain.work", "\n"));
@@ -192,7 +201,8 @@ fn every_number_of_the_table_has_the_readers_bounds() {
         for key in section.keys {
             let Int(low, high, _) = key.takes else { continue };
             // Whose bound another key of the same table is, which its text says.
-            let related = ["max_khz", "hysteresis_millicelsius"].contains(&key.name);
+            let related = ["max_khz", "hysteresis_millicelsius"].contains(&key.name)
+                || (section.name == "domain.levels" && key.name != "lowest");
             let beyond = [low.checked_sub(1), high.checked_add(1)];
             for value in beyond.into_iter().flatten() {
                 let e = said(&with(section.name, key.name, Some(&value.to_string())));

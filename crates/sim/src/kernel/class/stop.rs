@@ -196,6 +196,7 @@ impl Kernel<'_> {
             c.curr = None;
             c.idle_time.begins(now);
             c.work_gen = c.work_gen.wrapping_add(1);
+            self.rq(cpu).counts_cycles(false);
             self.core_shared(cpu);
             let prev = Some((task, SwitchOut::Sleeping));
             self.emit(Event::Switch { cpu, prev, next: None });

@@ -246,12 +246,6 @@ pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
 }
 
-/// The facts that the governor of these settings goes by.
-pub(crate) fn goes_by(platform: &Platform, settings: &Settings) -> GoesBy {
-    let own = find(settings.get(&GOVERNOR).unwrap_or(SCHEDUTIL));
-    (own.make)(platform, 0, settings).goes_by()
-}
-
 /// The governors' tunables, each group available only when its governor is in use.
 pub(crate) fn groups() -> impl Iterator<Item = Group> {
     REGISTRY.iter().map(|d| d.settings.owned_by(&GOVERNOR, d.name))

@@ -20,7 +20,9 @@
 //! it is everything while a real-time or deadline task runs there. A busy CPU's decrease is not held up to 4.11.
 //! Source: kernel/sched/cpufreq_schedutil.c.
 //!
-//! Leaves out: `cpufreq_driver_adjust_perf` drivers.
+//! With a driver that takes util (`adjust_perf`: intel_pstate with HWP in passive mode, amd-pstate) there is no raw frequency:
+//! least and desired go to the driver at every look, from the last of which the rate limit counts, and a busy CPU's util is
+//! held in place of its frequency (`sugov_update_single_perf`).
 
 use super::{Descriptor, FreqRequest, Governor, Resumed, Works};
 use crate::kernel::governor::DomainView;
@@ -33,7 +35,7 @@ use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_calc_freq_response_ms;
 use risetime_kernel::schedutil::{
     FreqRef, IowaitBoost, cpufreq_policy_transition_delay_us, get_capacity_ref_freq, get_next_freq,
-    perf_within, sugov_hold_freq, sugov_rate_limit_passed,
+    map_util_perf, perf_within, sugov_hold_freq, sugov_rate_limit_passed,
 };
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_kernel::{KernelRev, features};
@@ -166,6 +168,8 @@ struct Schedutil {
     /// 0 until the first decision.
     next_freq: KHz,
     cached_raw_freq: KHz,
+    /// Util of the last look that a driver took in place of a frequency (`sg_cpu->util`).
+    held_util: Util,
     /// The least and the most util that have led to `next_freq` since the limits last changed, and with them all between.
     same_opp: Option<(Util, Util)>,
     /// State by the CPU's place in the domain.
@@ -228,6 +232,7 @@ impl Schedutil {
             need_freq_update: true,
             next_freq: KHz(0),
             cached_raw_freq: KHz(0),
+            held_util: Util(0),
             same_opp: None,
             cpus: vec![PerCpu::default(); domain.cpus.len()],
             boosts: false,
@@ -352,7 +357,14 @@ impl Schedutil {
 
     /// [`sugov_hold_freq`] of a policy of one CPU, which remembers how often that has been idle; not
     /// while the CPU is capped.
-    fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId, next: KHz, forced: bool) -> bool {
+    fn hold(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        next: KHz,
+        last: KHz,
+        forced: bool,
+    ) -> bool {
         if !domain.rev().has(features::SUGOV_HOLD_FREQ) {
             return false;
         }
@@ -360,7 +372,7 @@ impl Schedutil {
         let calls = domain.idle_calls(cpu);
         let saved = &mut self.cpus[0].saved_idle_calls;
         let unchanged = !capped && std::mem::replace(saved, calls) == calls;
-        domain.holds(sugov_hold_freq(next, self.next_freq, unchanged, capped, forced))
+        domain.holds(sugov_hold_freq(next, last, unchanged, capped, forced))
     }
 
     /// `sugov_update_shared` from what is needed on; `update`: the rate limit does not hold the look back.
@@ -373,6 +385,9 @@ impl Schedutil {
         update: bool,
     ) -> FreqRequest {
         let invariant = domain.freq_invariant();
+        if domain.adjusts_perf() {
+            return self.adjust_perf(domain, cpu, need, update);
+        }
         let known = FreqRef {
             arch_scale_freq_ref: if invariant { domain.freq_ref() } else { KHz(0) },
             freq_invariant: invariant,
@@ -395,7 +410,7 @@ impl Schedutil {
             if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
         self.cached_raw_freq = raw;
         let mut why = need.why;
-        if domain.cpus().len() == 1 && self.hold(domain, cpu, next, forced) {
+        if domain.cpus().len() == 1 && self.hold(domain, cpu, next, self.next_freq, forced) {
             (next, why) = (self.next_freq, Why::HoldBusy);
             self.cached_raw_freq = cached;
         }
@@ -414,6 +429,42 @@ impl Schedutil {
             why = if domain.resolve_freq(of_all) > next { Why::NotInvariant } else { why };
         }
         FreqRequest { util: need.util, freq: next, why }
+    }
+
+    /// `sugov_update_single_perf` from what is needed on.
+    fn adjust_perf(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        need: Need,
+        update: bool,
+    ) -> FreqRequest {
+        let rev = domain.rev();
+        // With the headroom in it: up to 6.7 the kernel adds it here, to the bandwidth, too.
+        let effective = rev.has(features::SUGOV_EFFECTIVE_CPU_PERF);
+        let min = if effective { need.min } else { map_util_perf(need.min) };
+        let max = domain.effective_cpu_util(cpu).max;
+        let freq = |util| domain.adjust_perf((min, util, max)).unwrap_or(domain.cur());
+        if !update {
+            let why = match freq(need.util) == self.next_freq {
+                true => Why::Unchanged,
+                false => Why::RateLimited,
+            };
+            return FreqRequest { util: need.util, freq: self.next_freq, why };
+        }
+        self.need_freq_update = false;
+        let held = self.hold(domain, cpu, KHz(need.util.0), KHz(self.held_util.0), false);
+        let util = if held { self.held_util } else { need.util };
+        self.held_util = util;
+        let next = freq(util);
+        self.last_freq_update = domain.now();
+        let why = match () {
+            () if next == self.next_freq => Why::Unchanged,
+            () if util > need.util => Why::HoldBusy,
+            () => need.why,
+        };
+        self.next_freq = next;
+        FreqRequest { util, freq: next, why }
     }
 
     /// A look that leads to the frequency that there is.

@@ -1,5 +1,6 @@
 //! Questions that a governor may ask about its domain.
 
+use crate::mech::pstate::state::Perf;
 use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
@@ -8,6 +9,7 @@ use crate::state::needs::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{EffectiveUtil, effective_cpu_util};
 use risetime_kernel::headroom::Decided;
+use risetime_kernel::intel_pstate;
 use risetime_kernel::opp::{
     FreqTableEntry, Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target,
 };
@@ -77,9 +79,40 @@ impl DomainView<'_> {
     pub fn resolve_freq(&self, freq: KHz) -> KHz {
         let table = &self.domain().table;
         let all = (self.domain().min, self.domain().max);
-        let own =
-            cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq);
+        let own = match self.perf() {
+            Some(perf) => perf.resolve(self.rev(), all, self.within_limits(freq)),
+            None => cpufreq_driver_resolve_freq(table, freq, all.0, all.1)
+                .map_or(all.1, |i| table[i].freq),
+        };
         self.machine.hook(own, |h, own| h.resolve_freq(self.machine, self.index, freq, own))
+    }
+    /// The policy of a driver that hands levels to the hardware, if it has one.
+    pub(crate) fn perf(&self) -> Option<&Perf> {
+        self.domain().slots.pstate.as_deref()
+    }
+    /// Whether the driver takes util in place of a frequency (`cpufreq_driver_has_adjust_perf`).
+    #[inline]
+    pub(crate) fn adjusts_perf(&self) -> bool {
+        let invariant = || self.freq_invariant() && self.fast_switch();
+        self.perf().is_some_and(|perf| perf.adjusts_perf(self.rev()) && invariant())
+    }
+    /// The frequency that the driver asks for with these utils, at least, desired and at most
+    /// (`cpufreq_driver_adjust_perf`).
+    pub(crate) fn adjust_perf(&self, utils: (Util, Util, Util)) -> Option<KHz> {
+        let perf = self.perf()?;
+        let request = perf.adjust(self.rev(), self.limits(), utils, self.capacity());
+        Some(perf.desired(request))
+    }
+    /// The levels of intel_pstate, within the policy's limits.
+    pub(crate) fn intel_levels(&self) -> Option<intel_pstate::Levels> {
+        let perf = self.perf()?;
+        let (min_limit, max_limit) = perf.limits(self.rev(), self.limits());
+        Some(intel_pstate::Levels { min_limit, max_limit, ..perf.intel_unlimited() })
+    }
+    /// Returns APERF and MPERF of `cpu`, where the second counts at `base`.
+    pub(crate) fn registers(&self, cpu: CpuId, base: KHz) -> (u64, u64) {
+        let cycles = self.machine.cpu(cpu).slots.pstate.as_ref();
+        cycles.map_or((0, 0), |c| c.registers(self.now(), self.domain().hw, base))
     }
     /// The OPP that the driver would choose for `freq` by `relation` (`cpufreq_frequency_table_target`, with
     /// `CPUFREQ_RELATION_E`).
