@@ -27,6 +27,7 @@ mod topology;
 mod work;
 mod write;
 
+pub use bounds::MAX_CPUS;
 pub use idle::{IdleState, Together};
 pub use partsim::ReadTable;
 pub use text::cpu_ranges;
