@@ -4,8 +4,9 @@ use crate::args::{Format, Report};
 use crate::output::{self, Failure};
 use crate::run::page;
 use risetime_analysis::{RunResult, Timeline};
+use risetime_lab::names;
 use risetime_lab::{PhaseRuns, Saved, is_saved, read_saved, series_of};
-use risetime_model::{InputError, read_file};
+use risetime_model::InputError;
 use risetime_report::{Told, csv, json, picture, text};
 use std::process::ExitCode;
 
@@ -21,7 +22,7 @@ enum Content {
 impl Content {
     /// Reads a file. Errors: one that cannot be read, or holds nothing that is known.
     fn of(file: &str) -> Result<Content, InputError> {
-        let text = read_file(file, MAX)?;
+        let text = names::text(file, MAX)?;
         match is_saved(&text) {
             true => Ok(Content::Results(read_saved(&text, file)?)),
             false => Err(InputError::new(file, "holds no results of Risetime")

@@ -34,7 +34,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
 
 /// The study with only the figures that were asked for.
 fn chosen(args: &Reproduce) -> Result<Study, InputError> {
-    let mut study = Study::load(&args.study)?;
+    let mut study = risetime_lab::names::study(&args.study)?;
     let known: Vec<String> = study.figures.iter().map(|f| f.id.clone()).collect();
     if let Some(unknown) = args.figure.iter().find(|f| !known.contains(f)) {
         let what = format!("{unknown:?} is no figure of {}", study.name);

@@ -20,7 +20,7 @@ mod in_vm;
 #[cfg(unix)]
 mod kept;
 mod measure;
-mod names;
+pub mod names;
 mod parallel;
 mod phases;
 mod request;
