@@ -22,6 +22,7 @@ mod plot;
 mod report;
 mod reproduce;
 mod run;
+mod shown;
 mod spool;
 mod sweep;
 mod this_machine;

@@ -1,11 +1,12 @@
 //! `risetime reproduce`: a document's numbers beside ours.
 
-use crate::args::{Reproduce, TextOrJson};
+use crate::args::Reproduce;
 use crate::output::{self, Failure};
 use crate::run::Bar;
+use crate::shown;
 use risetime_analysis::study::JudgedRow;
+use risetime_lab::{Found, names};
 use risetime_model::{InputError, Study};
-use risetime_report::{json, picture, text};
 use std::process::ExitCode;
 
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
@@ -17,11 +18,8 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         begun += 1;
     })?;
     drop(bar);
-    args.plot.draw(|| picture::study(&done))?;
-    output::print(&match args.format {
-        TextOrJson::Json => json::study(&done),
-        TextOrJson::Text => text::study(&done, &output::style()),
-    })?;
+    let found = Found::Reproduced(done.clone());
+    shown::finish(&args.save, Vec::new(), found, &args.plot, args.format)?;
     // Fewer phases hold less, and now and then more: nothing to change the study for.
     if args.phases >= risetime_study::STUDY_PHASES {
         for row in done.stale() {
@@ -34,7 +32,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
 
 /// The study with only the figures that were asked for.
 fn chosen(args: &Reproduce) -> Result<Study, InputError> {
-    let mut study = risetime_lab::names::study(&args.study)?;
+    let mut study = names::study(&args.study)?;
     let known: Vec<String> = study.figures.iter().map(|f| f.id.clone()).collect();
     if let Some(unknown) = args.figure.iter().find(|f| !known.contains(f)) {
         let what = format!("{unknown:?} is no figure of {}", study.name);

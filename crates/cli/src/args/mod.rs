@@ -45,9 +45,9 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
-    /// Show again what a run gave, from the file into which it was saved (`run --save-result`)
+    /// Show again what a command found, from the file into which that was saved (`--save-result`)
     #[command(
-        after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime report phone.json --format csv"
+        after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime compare rampup -p m1 --policy linux-6.8 --policy linux-7.2 --save-result both.json\n  risetime report both.json --format mail"
     )]
     Report(Report),
     /// Compare policies over many start states: medians, intervals, what is sure
@@ -150,6 +150,15 @@ pub(crate) struct Plot {
     /// Colours of the picture
     #[arg(long, value_enum, default_value_t = Theme::Light, requires = "plot")]
     pub(crate) theme: Theme,
+}
+
+/// A file for the results.
+#[derive(Args, Debug)]
+pub(crate) struct Save {
+    /// Save the results with their experiments as a JSON document: `risetime report FILE` shows
+    /// them again (docs/documents.md)
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) save_result: Option<PathBuf>,
 }
 
 /// A file, and what is written there.
@@ -404,10 +413,12 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
+    pub(crate) save: Save,
+    #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
-    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
-    pub(crate) format: CompareFormat,
+    #[arg(long, value_enum, default_value_t = AnyFormat::Text)]
+    pub(crate) format: AnyFormat,
 }
 
 #[derive(Args, Debug)]
@@ -438,6 +449,8 @@ pub(crate) struct Sweep {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) save: Save,
     #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
@@ -484,6 +497,8 @@ pub(crate) struct Explain {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) save: Save,
     #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
@@ -534,6 +549,8 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "PATH", requires = "real", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
+    pub(crate) save: Save,
+    #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
@@ -550,8 +567,9 @@ pub(crate) enum Format {
     Csv,
 }
 
+/// Formats of a comparison, which has all that any result has.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompareFormat {
+pub(crate) enum AnyFormat {
     /// Tables and a plot for a terminal
     Text,
     /// JSON, schema 2
@@ -610,6 +628,8 @@ pub(crate) struct History {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
+    pub(crate) save: Save,
+    #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
@@ -633,6 +653,8 @@ pub(crate) struct Reproduce {
     /// Format of the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
+    #[command(flatten)]
+    pub(crate) save: Save,
     #[command(flatten)]
     pub(crate) plot: Plot,
 }
