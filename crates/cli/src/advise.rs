@@ -1,18 +1,17 @@
 //! `risetime advise`: what a user can change, and what it brings.
 
 use crate::args::{Advise, OF_A_MACHINE, OF_THE_VM};
-use crate::output::{self, Failure};
+use crate::output::Failure;
 use crate::plot::NO_ENERGY;
 use crate::run::Bar;
+use crate::shown;
 use crate::vm;
 use risetime_analysis::Measured;
 use risetime_analysis::advice::Advice;
 use risetime_analysis::expect::Expectation;
 use risetime_analysis::metric::Metric;
-use risetime_lab::{Goal, Request, Wanted, advised_on};
-use risetime_model::Experiment;
+use risetime_lab::{Advised, Found, Goal, Request, SoughtBy, Wanted, advised_on};
 use risetime_model::workload::Change;
-use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::process::ExitCode;
@@ -36,10 +35,9 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
     if let Some(text) = &args.goal {
         return to_a_goal(args, &wanted, text);
     }
-    let knows_power =
-        |e: &Experiment| e.platform.domains.iter().all(|d| d.busy_power(d.freq_max()).is_some());
-    if args.plot.wanted() && !wanted.request.experiments()?.iter().all(knows_power) {
-        return Err(Failure::input("--plot", NO_ENERGY));
+    let experiments = wanted.request.experiments()?;
+    if !experiments.iter().all(shown::knows_power) {
+        args.plot.refuse_as(NO_ENERGY)?;
     }
     // What is missing for a boot is said before the search, not after it.
     let vm =
@@ -54,12 +52,8 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
         Some((vm, kernel)) => on_a_kernel(&vm, kernel.rev(), wanted, &advice)?,
         None => None,
     };
-    args.plot.draw(|| picture::advice(&advice))?;
-    let command = command(args);
-    output::print(&match args.format.prose() {
-        None => json::advice(&advice, &command, real.as_ref()),
-        Some(form) => form.of(|style| text::advice(&advice, &command, real.as_ref(), style)),
-    })
+    let found = Found::Advised(Box::new(Advised { advice, command: command(args), real }));
+    shown::finish(&args.save, experiments, found, &args.plot, args.format)
 }
 
 /// The least of one figure with which another reaches a goal.
@@ -69,11 +63,9 @@ fn to_a_goal(args: &Advise, wanted: &Wanted, text: &str) -> Result<ExitCode, Fai
     let bar = Bar::new(u64::from(args.budget), "simulations");
     let sought = risetime_lab::advise_goal(wanted, &goal, |done| bar.at(done as u64))?;
     drop(bar);
-    let command = command(args);
-    output::print(&match args.format.prose() {
-        None => json::goal(&sought, &command),
-        Some(form) => form.of(|style| text::goal(&sought, &command, style)),
-    })
+    let experiments = wanted.request.experiments()?;
+    let found = Found::Sought(Box::new(SoughtBy { sought, command: command(args) }));
+    shown::finish(&args.save, experiments, found, &args.plot, args.format)
 }
 
 /// The baseline and the first line under a kernel; `None`: there is no first line.

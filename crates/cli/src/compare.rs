@@ -1,14 +1,13 @@
 //! `risetime compare`: policies over many start states, by what the workload is about or by figures that are named.
 
-use crate::args::{Compare, CompareFormat, OF_A_MACHINE, StartUtils};
-use crate::output::{self, Failure};
-use crate::prose::Prose;
+use crate::args::{Compare, OF_A_MACHINE, StartUtils};
+use crate::output::Failure;
 use crate::run::{Bar, note_doubts};
+use crate::shown;
 use risetime_analysis::metric::Metric;
 use risetime_analysis::{Compared, Measured, Subject, switched};
-use risetime_lab::{Grid, Request, ablation};
+use risetime_lab::{ComparedBy, Found, Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
-use risetime_report::{csv, json, picture, text};
 use risetime_sim::Simulator;
 use risetime_sim::settings::START_UTIL;
 use std::process::ExitCode;
@@ -57,16 +56,8 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
         command: command(args),
         groups: all,
     };
-    args.plot.draw(|| picture::compared(&compared))?;
-    output::stream(|out| match args.format {
-        CompareFormat::Json => out.write_all(json::compare(&compared).as_bytes()),
-        CompareFormat::Csv => csv::compare(out, &compared, &args.settings.all()),
-        CompareFormat::Mail => out.write_all(text::mail(&compared).as_bytes()),
-        CompareFormat::Text | CompareFormat::Markdown | CompareFormat::Html => {
-            let form = args.format.prose().unwrap_or(Prose::Terminal);
-            out.write_all(form.of(|style| text::compared(&compared, style)).as_bytes())
-        }
-    })
+    let found = Found::Compared(ComparedBy { compared, set: args.settings.all() });
+    shown::finish(&args.save, groups.concat(), found, &args.plot, args.format)
 }
 
 /// The basis of a comparison: what the workload is about, or figures that were named.

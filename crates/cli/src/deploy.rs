@@ -17,9 +17,9 @@ use risetime_deploy::written::workload;
 use risetime_deploy::{Drawn, Fit, Periods, SetDrawn, Utilisations, draw_set, sliced};
 use risetime_kernel::units::Span;
 use risetime_lab::deploy::{Asked, instead, plan_tried, set_of};
-use risetime_lab::{Answer, Graphs, Optimised};
+use risetime_lab::{Answer, Graphs, Optimised, names};
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
-use risetime_model::{Dags, InputError, Needs, Platform, Workload, library};
+use risetime_model::{Dags, InputError, Needs, Platform};
 use risetime_report::text::{self, Proof};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub(crate) fn deploy(args: &asked::Deploy) -> Result<ExitCode, Failure> {
 }
 
 fn optimised(args: &asked::Optimise) -> Result<ExitCode, Failure> {
-    let dags = Dags::load(&args.file)?;
-    let platform = Arc::new(Platform::load(&args.platform)?);
+    let dags = names::dags(&args.file)?;
+    let platform = Arc::new(names::platform(&args.platform)?);
     let objective = match (args.objective, args.slack_power) {
         (asked::Objective::Power, None) => Objective::Power,
         (asked::Objective::Power, Some(_)) => {
@@ -179,7 +179,7 @@ fn by_highs(_: &[Problem], _: Objective) -> Result<Answer, Failure> {
 }
 
 fn planned(args: &asked::Plan) -> Result<ExitCode, Failure> {
-    let platform = Platform::load(&args.platform)?;
+    let platform = names::platform(&args.platform)?;
     let (needs, notes) = needs(args, &platform)?;
     needs.known_on(&platform)?;
     let fit = match args.fit {
@@ -237,7 +237,7 @@ fn what_is_asked(args: &asked::Plan, fit: Fit) -> Result<Asked, Failure> {
         asked::Scheduler::Dm => &[Scheduler::Dm],
     };
     let interference: Result<_, InputError> =
-        args.interference.iter().map(|file| interference::load(file)).collect();
+        args.interference.iter().map(|file| interference::histogram(file)).collect();
     Ok(Asked {
         policy: args.policy.clone(),
         set: args.set.clone(),
@@ -255,13 +255,12 @@ fn what_is_asked(args: &asked::Plan, fit: Fit) -> Result<Asked, Failure> {
 /// graph's deadline.
 fn needs(args: &asked::Plan, platform: &Platform) -> Result<(Needs, Vec<String>), Failure> {
     let file = args.file.as_str();
-    let builtin = library::workloads().iter().any(|w| w.name == file);
     let set = match () {
-        () if is_yaml(file) => TaskSet::load(file, Span::from_us(args.tick_us))?,
-        () if file.ends_with(".json") || builtin => {
-            TaskSet::of_workload(&Workload::load(file)?.bind(platform)?)?
+        () if is_yaml(file) => names::task_set(file, Span::from_us(args.tick_us))?,
+        () if file.ends_with(".json") || names::is_workload(file) => {
+            TaskSet::of_workload(&names::workload(file, &[])?.bind(platform)?)?
         }
-        () => return Ok((Needs::load(file)?, Vec::new())),
+        () => return Ok((names::needs(file)?, Vec::new())),
     };
     let mut notes = set.notes.clone();
     let mutexes = set.resources.iter().filter(|r| r.kind == ResourceKind::Mutex);
@@ -328,13 +327,13 @@ fn drawn(args: &asked::Draw) -> Result<ExitCode, Failure> {
 
 fn converted(args: &asked::Convert) -> Result<ExitCode, Failure> {
     if is_yaml(&args.file)
-        && let Some(platform) = Platform::load_partsim(&args.file, args.plain.as_deref())?
+        && let Some(platform) = names::partsim(&args.file, args.plain.as_deref())?
     {
         return put(&platform.to_toml(), &args.written);
     }
     let set = match args.file.ends_with(".toml") {
-        true => TaskSet::of_needs(&Needs::load(&args.file)?),
-        false => TaskSet::load(&args.file, Span::from_us(args.tick_us))?,
+        true => TaskSet::of_needs(&names::needs(&args.file)?),
+        false => names::task_set(&args.file, Span::from_us(args.tick_us))?,
     };
     let set = if args.slices { sliced(&set) } else { set };
     write(&set, &args.written)

@@ -1,11 +1,11 @@
 //! `risetime explain`: what a burst lost its time to.
 
 use crate::args::{Explain, OF_A_MACHINE};
-use crate::output::{self, Failure};
+use crate::output::Failure;
 use crate::run::{Bar, note_doubts};
+use crate::shown;
 use risetime_kernel::units::Span;
-use risetime_lab::{Request, Why, phase_spans};
-use risetime_report::{json, picture, text};
+use risetime_lab::{Found, Request, Why, phase_spans};
 use std::process::ExitCode;
 
 pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
@@ -28,11 +28,8 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
         explanations.push(risetime_lab::explain(&experiment, why, progress)?);
     }
     drop(bar);
-    args.plot.draw(|| picture::causes(&explanations))?;
-    output::print(&match args.format.prose() {
-        None => json::explain(&explanations),
-        Some(form) => form.of(|style| text::explain(&explanations, style)),
-    })
+    let found = Found::Explained(explanations);
+    shown::finish(&args.save, experiments, found, &args.plot, args.format)
 }
 
 fn request(args: &Explain) -> Request {

@@ -2,12 +2,12 @@
 
 use crate::args::rtapp::Export;
 use crate::output::{self, Failure};
-use risetime_model::{Platform, Workload};
+use risetime_lab::names;
 use std::process::ExitCode;
 
 pub(crate) fn export(args: &Export) -> Result<ExitCode, Failure> {
-    let workload = Workload::load_changed(&args.workload, &args.reading.changes())?;
-    let platform = args.platform.as_deref().map(Platform::load).transpose()?;
+    let workload = names::workload(&args.workload, &args.reading.changes())?;
+    let platform = args.platform.as_deref().map(names::platform).transpose()?;
     if let Some(platform) = &platform {
         workload.bind(platform)?;
     }

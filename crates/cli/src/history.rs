@@ -3,13 +3,15 @@
 use crate::args::{History, OF_THE_VM};
 use crate::output::{self, Failure};
 use crate::run::Bar;
+use crate::shown;
 use crate::vm;
 use risetime_analysis::history::{Build, Side, Taken};
 use risetime_analysis::metric::Metric;
 use risetime_kernel::KernelRev;
-use risetime_lab::{Kernel, Request, Told, WANTED, simulated_only};
+use risetime_lab::{
+    BisectedBy, Found, Kernel, Request, Told, WANTED, history_experiments, simulated_only,
+};
 use risetime_model::InputError;
-use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
 use risetime_vm::fetch::{self, Cache};
 use std::process::ExitCode;
@@ -109,11 +111,8 @@ fn whole(
     let history =
         risetime_lab::history(request, kernels, told, phases, |done| bar.at(done as u64))?;
     drop(bar);
-    args.plot.draw(|| picture::history(&history))?;
-    output::print(&match args.format.prose() {
-        None => json::history(&history),
-        Some(form) => form.of(|style| text::history(&history, style)),
-    })
+    let experiments = history_experiments(request, kernels)?;
+    shown::finish(&args.save, experiments, Found::History(history), &args.plot, args.format)
 }
 
 fn bisect(
@@ -137,13 +136,10 @@ fn bisect(
         Some(first) if real => between(&names[first - 1], &names[first]),
         _ => Vec::new(),
     };
-    let figure = (asked.1, phases);
-    output::print(&match args.format.prose() {
-        None => json::bisected(asked.1, side, &names, &found, &between),
-        Some(form) => {
-            form.of(|style| text::bisected(figure, side, &names, &found, &between, style))
-        }
-    })
+    let experiments = history_experiments(request, kernels)?;
+    let figure = asked.1.to_string();
+    let found = BisectedBy { figure, phases, side, releases: names, found, between };
+    shown::finish(&args.save, experiments, Found::Bisected(found), &args.plot, args.format)
 }
 
 /// Finds the release that `step` names: its name, `linux-6.12` or `6.12` of it.

@@ -26,8 +26,8 @@ const MAX_BYTES: usize = 1 << 24;
 /// The histogram in the file `path`.
 ///
 /// Errors: it cannot be read; it is no histogram of rtla, with the place.
-pub(crate) fn load(path: &str) -> Result<Measured, InputError> {
-    parse(&risetime_model::read_file(path, MAX_BYTES)?, path)
+pub(crate) fn histogram(path: &str) -> Result<Measured, InputError> {
+    parse(&risetime_lab::names::text(path, MAX_BYTES)?, path)
 }
 
 fn parse(text: &str, file: &str) -> Result<Measured, InputError> {

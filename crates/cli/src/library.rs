@@ -4,11 +4,11 @@ use crate::args::rtapp::Reading;
 use crate::args::{Check, OF_A_MACHINE, Show, What};
 use crate::output::{self, Failure};
 use risetime_lab::Request;
+use risetime_lab::names::{self, Noun};
 use risetime_model::library::{self, Entry};
-use risetime_model::{InputError, Platform, Policy, Study, Workload, meant};
+use risetime_model::{InputError, Platform, Workload};
 use risetime_report::text;
 use risetime_trace::RunError;
-use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
@@ -79,74 +79,14 @@ fn entries(entries: &[Entry]) -> Vec<(String, String)> {
     entries.iter().map(|e| (name(e), e.about())).collect()
 }
 
-/// Thing that a name or a file stands for.
-enum Noun {
-    Platform(Platform),
-    Policy(Policy),
-    Workload(Box<Workload>),
-    Study(Study),
-}
-
-/// A built-in of any kind by its name; a file by its ending and, for TOML, by its contents.
-fn load(name: &str, reading: &Reading) -> Result<Noun, InputError> {
-    let builtin = |entries: Vec<Entry>, name: &str| {
-        entries.iter().any(|e| e.name == name || e.aliases.contains(&name))
-    };
-    let bare = name.split('+').next().unwrap_or(name);
-    if builtin(library::platforms(), name) {
-        return Platform::load(name).map(Noun::Platform);
-    }
-    if builtin(library::policies(), bare) {
-        return Policy::from_arg(name).map(Noun::Policy);
-    }
-    if builtin(library::studies(), name) {
-        return Study::load(name).map(Noun::Study);
-    }
-    let workload = [".json", ".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
-    if builtin(library::workloads(), name) || workload {
-        return Workload::load_changed(name, &reading.changes()).map(Box::new).map(Noun::Workload);
-    }
-    if !name.ends_with(".toml") && !name.contains('/') {
-        let all =
-            [library::platforms(), library::policies(), library::workloads(), library::studies()]
-                .concat();
-        let known: Vec<&str> = all.iter().map(|e| e.name).collect();
-        let all = "`risetime list` has all that is built in; a file is recognised by its ending, .toml or .json";
-        return Err(InputError::new(name, "nothing of that name").hint(meant(name, &known, all)));
-    }
-    if beginning(name).lines().any(|l| l.trim() == "[[figure]]") {
-        return Study::load(name).map(Noun::Study);
-    }
-    // A policy has no frequency domains; whatever else it may be, read it as a platform.
-    match Policy::load(name) {
-        Ok(policy) => Ok(Noun::Policy(policy)),
-        Err(as_policy) => match Platform::load(name) {
-            Ok(platform) => Ok(Noun::Platform(platform)),
-            Err(as_platform) => Err(if looks_like_policy(name) { as_policy } else { as_platform }),
-        },
-    }
-}
-
-/// The first of a file, which is enough to tell what it is and costs no more for a gigabyte.
-fn beginning(path: &str) -> String {
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|f| f.take(1 << 16).read_to_end(&mut bytes));
-    read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
-}
-
-fn looks_like_policy(path: &str) -> bool {
-    let text = beginning(path);
-    !text.contains("[[domain]]") && text.lines().any(|l| l.trim_start().starts_with("kernel"))
-}
-
 pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
     let style = output::style();
     if let Some(case) = risetime_verify::wide_named(&args.name, risetime_verify::Can::ALL) {
         return drawn(&case, args);
     }
-    let noun = load(&args.name, &args.reading)?;
+    let noun = Noun::of(&args.name, &args.reading.changes())?;
     if args.source {
-        return output::print(&source(&args.name, &noun)?);
+        return output::print(&noun.source(&args.name)?);
     }
     if args.dts {
         let Noun::Platform(p) = noun else {
@@ -160,7 +100,7 @@ pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
         Noun::Study(s) => text::study_contents(&s, &style),
         Noun::Policy(p) => {
             let resolved = match &args.platform {
-                Some(platform) => Some(risetime_sim::resolve(&Platform::load(platform)?, &p)?),
+                Some(platform) => Some(risetime_sim::resolve(&names::platform(platform)?, &p)?),
                 None => None,
             };
             text::policy(&p, resolved.as_ref(), &style)
@@ -180,24 +120,9 @@ fn drawn(case: &risetime_verify::Case, args: &Show) -> Result<ExitCode, Failure>
     output::print(&text::workload(&Workload::parse(&file, &case.name)?, &output::style()))
 }
 
-/// The file behind a name.
-fn source(name: &str, noun: &Noun) -> Result<String, Failure> {
-    let entries = match noun {
-        Noun::Platform(_) => library::platforms(),
-        Noun::Policy(_) => library::policies(),
-        Noun::Workload(_) => library::workloads(),
-        Noun::Study(_) => library::studies(),
-    };
-    match entries.iter().find(|e| e.name == name || e.aliases.contains(&name)) {
-        Some(entry) => Ok(entry.text.to_string()),
-        None => std::fs::read_to_string(name)
-            .map_err(|e| Failure::input(name, output::system_words(&e))),
-    }
-}
-
 pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
     let platform = match &args.platform {
-        Some(name) => Some((name.as_str(), Platform::load(name)?)),
+        Some(name) => Some((name.as_str(), names::platform(name)?)),
         None => None,
     };
     let on = platform.as_ref().map(|(name, platform)| (*name, platform, args.policy.as_deref()));
@@ -235,7 +160,7 @@ fn check_one(
     reading: &Reading,
 ) -> Result<(&'static str, Vec<String>), RunError> {
     let platform = on.map(|(_, platform, _)| platform);
-    match load(name, reading)? {
+    match Noun::of(name, &reading.changes())? {
         Noun::Platform(p) => Ok(("platform", said(&p.doubts).chain(p.warnings()).collect())),
         Noun::Workload(w) => {
             if let Some(p) = platform {
@@ -252,7 +177,7 @@ fn check_one(
                 let request = Request { noise, policies, changes, ..Request::new(name, named) };
                 request.experiments()?.pop().map_or(Ok(()), risetime_lab::rehearse)?;
                 if let Some(policy) = policy {
-                    doubts.extend(risetime_lab::policy_doubts(&Policy::from_arg(policy)?, p));
+                    doubts.extend(risetime_lab::policy_doubts(&names::policy(policy, &[])?, p));
                 }
             }
             let without = w.without_effect.iter().map(|k| format!("without effect: {k}"));
@@ -263,7 +188,7 @@ fn check_one(
             Ok(("study", Vec::new()))
         }
         Noun::Policy(p) => {
-            let any = Platform::load("m1")?;
+            let any = names::platform("m1")?;
             risetime_sim::resolve(platform.unwrap_or(&any), &p)?;
             let doubts = platform.map(|on| risetime_lab::policy_doubts(&p, on));
             Ok(("policy", said(&doubts.unwrap_or_default()).collect()))

@@ -23,6 +23,7 @@ mod prose;
 mod report;
 mod reproduce;
 mod run;
+mod shown;
 mod spool;
 mod sweep;
 mod this_machine;

@@ -23,6 +23,11 @@ impl Plot {
         Ok(())
     }
 
+    /// Refuses `--plot`, if it was given, with the reason `what` alone.
+    pub(crate) fn refuse_as(&self, what: &str) -> Result<(), Failure> {
+        if self.wanted() { Err(Failure::input("--plot", what)) } else { Ok(()) }
+    }
+
     /// Draws into every file that is wanted.
     pub(crate) fn draw(&self, chart: impl FnOnce() -> Chart) -> Result<(), Failure> {
         if !self.wanted() {

@@ -1,6 +1,6 @@
 //! Reports for a person: as text for the terminal, as Markdown, as HTML.
 
-use crate::args::{CompareFormat, Format, TextOrJson};
+use crate::args::{AnyFormat, Format, TextOrJson};
 use crate::output;
 use risetime_report::page::{Doc, html};
 use risetime_report::text::Style;
@@ -52,14 +52,14 @@ impl Format {
     }
 }
 
-impl CompareFormat {
+impl AnyFormat {
     /// The form of the report; `None`: it is for programs, or a mailing list.
     pub(crate) fn prose(self) -> Option<Prose> {
         match self {
-            CompareFormat::Text => Some(Prose::Terminal),
-            CompareFormat::Markdown => Some(Prose::Markdown),
-            CompareFormat::Html => Some(Prose::Html),
-            CompareFormat::Json | CompareFormat::Csv | CompareFormat::Mail => None,
+            AnyFormat::Text => Some(Prose::Terminal),
+            AnyFormat::Markdown => Some(Prose::Markdown),
+            AnyFormat::Html => Some(Prose::Html),
+            AnyFormat::Json | AnyFormat::Csv | AnyFormat::Mail => None,
         }
     }
 }

@@ -3,10 +3,12 @@
 use crate::args::Reproduce;
 use crate::output::{self, Failure};
 use crate::run::Bar;
+use crate::shown;
 use risetime_analysis::study::{Against, JudgedRow};
+use risetime_lab::{Found, names};
 use risetime_model::study::Wrong;
 use risetime_model::{InputError, Study};
-use risetime_report::{json, picture, text};
+use risetime_report::{json, text};
 use risetime_study::reproduce_against;
 use std::process::ExitCode;
 
@@ -27,18 +29,15 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             all.push(Against::of(name, &done, &under));
         }
         drop(bar);
-        output::print(&match args.format {
-            TextOrJson::Json => json::study_against(&done, &all),
-            TextOrJson::Text => text::study_against(&done, &all, &output::style()),
+        output::print(&match args.format.prose() {
+            None => json::study_against(&done, &all),
+            Some(form) => form.of(|style| text::study_against(&done, &all, style)),
         })?;
         return Ok(ExitCode::SUCCESS);
     }
     drop(bar);
-    args.plot.draw(|| picture::study(&done))?;
-    output::print(&match args.format.prose() {
-        None => json::study(&done),
-        Some(form) => form.of(|style| text::study(&done, style)),
-    })?;
+    let found = Found::Reproduced(done.clone());
+    shown::finish(&args.save, Vec::new(), found, &args.plot, args.format)?;
     // Fewer phases hold less, and now and then more: nothing to change the study for.
     if args.phases >= risetime_study::STUDY_PHASES {
         for row in done.stale() {
@@ -63,7 +62,7 @@ fn wrong(args: &Reproduce) -> Result<Vec<Wrong>, InputError> {
 
 /// The study with only the figures that were asked for.
 fn chosen(args: &Reproduce) -> Result<Study, InputError> {
-    let mut study = Study::load(&args.study)?;
+    let mut study = names::study(&args.study)?;
     let known: Vec<String> = study.figures.iter().map(|f| f.id.clone()).collect();
     if let Some(unknown) = args.figure.iter().find(|f| !known.contains(f)) {
         let what = format!("{unknown:?} is no figure of {}", study.name);

@@ -2,21 +2,18 @@
 
 use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
-use crate::prose::Prose;
-use crate::spool::Spool;
+use crate::shown::{self, Look};
+use crate::spool::{Listed, Spool};
 use crate::vm;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::metric::Unit;
-use risetime_analysis::{
-    Jobs, Lists, Options, PhaseSummary, RunResult, Timeline, group_name, is_called,
-};
+use risetime_analysis::{Jobs, Lists, Options, RunResult, Timeline, group_name, is_called};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
-use risetime_lab::{PhaseRuns, Request, Saved, Shown, quoted};
-use risetime_report::page::Doc;
+use risetime_lab::{Listing, PhaseRuns, Request, Saved, Shown, quoted};
 use risetime_model::{Experiment, InputError, Value, micros, nearest};
-use risetime_report::{Told, csv, json, picture, text};
+use risetime_report::{csv, text};
 use risetime_sim::cause::Cause;
 use risetime_sim::settings::{HARDWARE_RAMP, hardware_decides};
 use risetime_sim::{Counterfactual, Simulator};
@@ -275,16 +272,14 @@ fn single(
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
     let Asked { args, backend, experiments, set } = *of;
-    // A page of text has all but the lists: of seconds of a server they are ten thousands of lines.
-    let listed = args.bursts || args.full && args.format.prose().is_none();
-    let list = || if listed { Spool::new(args.format, args.full).map(Some) } else { Ok(None) };
+    let list = || Listed::of(args);
     let (runs, lists): (Vec<risetime_lab::Run>, Vec<_>) = match experiments {
         [one] => {
             let mut lists = list()?;
             (vec![alone(of, one, options.clone(), lists.as_mut())?], vec![lists])
         }
         several => {
-            let spools: Vec<Option<Spool>> =
+            let spools: Vec<Option<Listed>> =
                 several.iter().map(|_| list()).collect::<Result<_, _>>()?;
             let bar = Bar::new(several.len() as u64, "policies");
             if args.backend == args::Backend::Vm {
@@ -298,81 +293,19 @@ fn single(
         }
     };
     let why = why(of, runs.first().map(|run| &run.result));
+    let (spools, mut kept): (Vec<Option<Spool>>, Vec<Option<Listing>>) =
+        lists.into_iter().map(|lists| lists.map_or((None, None), Listed::parts)).unzip();
     if args.save_result.is_some() {
-        let saved = experiments.iter().zip(&runs);
-        let saved = saved.map(|(e, run)| Saved::of(e, run.clone(), of.shown(&why)));
+        let saved = experiments.iter().zip(&runs).zip(kept.drain(..));
+        let saved = saved
+            .map(|((e, run), lists)| Saved { lists, ..Saved::of(e, run.clone(), of.shown(&why)) });
         of.save(&saved.collect::<Vec<_>>())?;
     }
     let (results, timelines): (Vec<RunResult>, Vec<Timeline>) =
         runs.into_iter().map(|run| (run.result, run.timeline.unwrap_or_default())).unzip();
-    args.plot.draw(|| picture::runs(&results.iter().zip(&timelines).collect::<Vec<_>>()))?;
-    let view = view(of, &why);
-    let mut told = Vec::new();
-    for (run, list) in results.iter().zip(lists) {
-        let lines = list.map(Spool::lines).transpose()?;
-        told.push(Told { run, listed: lines.map(|lines| Box::new(lines) as _) });
-    }
-    output::stream(|out| match args.format {
-        Format::Json => json::runs(out, &mut told),
-        Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text | Format::Markdown | Format::Html => {
-            let form = args.format.prose().unwrap_or(Prose::Terminal);
-            let style = form.style();
-            let page = match results.as_slice() {
-                [one] => text::run(one, &timelines[0], &view, &style),
-                several => text::compare(several, &view, &style),
-            };
-            let what = if args.full { "bursts and changes of CPU" } else { "bursts" };
-            match form {
-                Prose::Terminal => {
-                    out.write_all(page.as_bytes())?;
-                    lists_as_text(out, &mut told, what, &style)
-                }
-                _ => {
-                    let docs = lists_as_docs(&mut told, what, &style)?;
-                    let docs: Vec<Doc> = std::iter::once(page).chain(docs).collect();
-                    out.write_all(form.all(&docs).as_bytes())
-                }
-            }
-        }
-    })?;
+    let look = Look { view: view(of, &why), set, plot: &args.plot, format: args.format };
+    shown::runs(&look, &results, &timelines, spools)?;
     check(expected, results.iter())
-}
-
-/// Writes what was listed of each run, line by line, and its late jobs.
-fn lists_as_text(
-    out: &mut dyn Write,
-    all: &mut [Told<'_>],
-    what: &str,
-    style: &text::Style,
-) -> std::io::Result<()> {
-    for told in all {
-        let Some(lines) = &mut told.listed else { continue };
-        writeln!(out, "\nAll {what} under {}", told.run.policy)?;
-        lines.try_for_each(|line| writeln!(out, "{}", line?))?;
-        let late = text::late_jobs(told.run, style);
-        if !late.is_empty() {
-            write!(out, "\n{late}")?;
-        }
-    }
-    Ok(())
-}
-
-/// The reports of what was listed of each run, and of its late jobs.
-fn lists_as_docs(
-    all: &mut [Told<'_>],
-    what: &str,
-    style: &text::Style,
-) -> std::io::Result<Vec<Doc>> {
-    let mut docs = Vec::new();
-    for told in all {
-        let Some(lines) = &mut told.listed else { continue };
-        let lines = lines.collect::<std::io::Result<Vec<String>>>()?;
-        docs.push(text::listed(&format!("All {what} under {}", told.run.policy), lines, style));
-        docs.push(text::late_jobs(told.run, style));
-    }
-    docs.retain(|doc| !doc.is_empty());
-    Ok(docs)
 }
 
 /// Whether all that was expected holds in each of `runs`; what does not is said.
@@ -406,7 +339,7 @@ fn alone(
     of: &Asked<'_>,
     experiment: &Experiment,
     options: Options,
-    lists: Option<&mut Spool>,
+    lists: Option<&mut Listed>,
 ) -> Result<risetime_lab::Run, Failure> {
     let Asked { args, backend, .. } = *of;
     let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
@@ -451,47 +384,15 @@ fn series(
             None => risetime_lab::run_again(backend, experiment, n, &options, progress)?,
         });
     }
-    let columns: Vec<(&[RunResult], _)> =
-        all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
-    let policies = experiments.iter().zip(&all).map(|(e, p)| (e.policy.name.as_str(), &p.summary));
-    let policies: Vec<_> = policies.collect();
     let why = why(of, all.first().and_then(|phases| phases.runs.first()));
     if args.save_result.is_some() {
         let all = experiments.iter().zip(&all).zip(0..);
         let saved = all.flat_map(|((e, p), n)| Saved::series(e, &p.runs, &of.shown(&why), n));
         of.save(&saved.collect::<Vec<_>>())?;
     }
-    let view = view(of, &why);
-    let told = |run| Told { run, listed: None };
-    let mut told: Vec<Told<'_>> = all.iter().flat_map(|p| &p.runs).map(told).collect();
-    output::stream(|out| match args.format {
-        Format::Json => json::phases(out, &mut told, &policies),
-        Format::Csv => csv::runs(out, &mut told, set),
-        Format::Text | Format::Markdown | Format::Html => {
-            let form = args.format.prose().unwrap_or(Prose::Terminal);
-            out.write_all(page(form, args.every_phase, &columns, &view).as_bytes())
-        }
-    })?;
+    let look = Look { view: view(of, &why), set, plot: &args.plot, format: args.format };
+    shown::series(&look, args.every_phase, &all)?;
     check(expected, all.iter().flat_map(|p| &p.runs))
-}
-
-/// The page of experiments that were run many times each.
-pub(crate) fn page(
-    form: Prose,
-    every_phase: bool,
-    columns: &[(&[RunResult], &PhaseSummary)],
-    view: &text::View<'_>,
-) -> String {
-    let style = form.style();
-    let docs = match columns {
-        [(runs, summary)] => vec![text::phases(runs, summary, every_phase, view, &style)],
-        several => {
-            let each = several.iter().filter(|_| every_phase);
-            let pages = each.map(|(runs, summary)| text::phases(runs, summary, true, view, &style));
-            std::iter::once(text::compare_phases(several, view, &style)).chain(pages).collect()
-        }
-    };
-    form.all(&docs)
 }
 
 /// A progress bar on standard error that appears only after a second.

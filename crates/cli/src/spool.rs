@@ -1,10 +1,11 @@
 //! Storage for results whose number grows with the run, in a file without a name until the results
 //! are printed: memory stays bounded, and nothing is printed of a run that fails.
 
-use crate::args::Format;
+use crate::args::{self, Format};
 use crate::output::Failure;
 use risetime_analysis::{Burst, Lists, Migration, Missed};
 use risetime_kernel::units::TaskId;
+use risetime_lab::Listing;
 use risetime_model::InputError;
 use risetime_report::{csv, json, text};
 use std::fs::File;
@@ -41,6 +42,51 @@ impl Spool {
         if self.failed.is_none() {
             self.failed = writeln!(self.lines, "{line}").err();
         }
+    }
+}
+
+/// Receivers of the lists of a run: one that prints them, one that keeps them.
+pub(crate) struct Listed {
+    spool: Option<Spool>,
+    kept: Option<Listing>,
+}
+
+impl Listed {
+    /// The receivers that `args` ask for; `None`: nobody does.
+    pub(crate) fn of(args: &args::Run) -> Result<Option<Listed>, Failure> {
+        let printed = is_printed(args.bursts, args.full, args.format);
+        let spool = printed.then(|| Spool::new(args.format, args.full)).transpose()?;
+        let keeps = args.save_result.is_some() && (args.bursts || args.full);
+        let kept = keeps.then(Listing::default);
+        Ok((spool.is_some() || keeps).then_some(Listed { spool, kept }))
+    }
+
+    /// Returns what is to be printed, and what is to be kept.
+    pub(crate) fn parts(self) -> (Option<Spool>, Option<Listing>) {
+        (self.spool, self.kept)
+    }
+
+    fn each(&mut self, tell: impl Fn(&mut dyn Lists)) {
+        self.spool.iter_mut().for_each(|spool| tell(spool));
+        self.kept.iter_mut().for_each(|kept| tell(kept));
+    }
+}
+
+/// Whether a report has lists. A page of text has all else with `--full`: of seconds of a server
+/// they are ten thousands of lines.
+pub(crate) fn is_printed(bursts: bool, full: bool, format: Format) -> bool {
+    bursts || full && format.prose().is_none()
+}
+
+impl Lists for Listed {
+    fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst) {
+        self.each(|lists| lists.burst(task, comm, burst));
+    }
+    fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration) {
+        self.each(|lists| lists.migration(task, comm, migration));
+    }
+    fn missed(&mut self, job: &str, missed: &Missed) {
+        self.each(|lists| lists.missed(job, missed));
     }
 }
 

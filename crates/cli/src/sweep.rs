@@ -1,13 +1,12 @@
 //! `risetime sweep`: metrics over a grid of experiments.
 
-use crate::args::{Format, OF_A_MACHINE, Sweep};
-use crate::output::{self, Failure};
-use crate::prose::Prose;
+use crate::args::{OF_A_MACHINE, Sweep};
+use crate::output::Failure;
 use crate::run::Bar;
+use crate::shown;
 use risetime_analysis::Subject;
 use risetime_analysis::metric::Metric;
-use risetime_lab::Request;
-use risetime_report::{csv, json, picture, text};
+use risetime_lab::{Found, Request, Swept};
 use risetime_sim::Simulator;
 use std::process::ExitCode;
 
@@ -36,15 +35,10 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     let points = axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.values.len() as u64));
     let bar = Bar::new(points.saturating_mul(args.phases.into()), "simulations");
     let progress = |done| bar.at(done as u64);
-    let swept = risetime_lab::sweep(&Simulator, &request, &axes, args.phases, &metrics, progress)?;
+    let phases = args.phases;
+    let swept = risetime_lab::sweep_of(&Simulator, &request, &axes, phases, &metrics, progress);
+    let (sweep, experiments) = swept?;
     drop(bar);
-    args.plot.draw(|| picture::sweep(&swept))?;
-    match args.format {
-        Format::Json => output::print(&json::sweep(&swept, &request.set)),
-        Format::Csv => output::stream(|out| csv::sweep(out, &swept, &request.set)),
-        Format::Text | Format::Markdown | Format::Html => {
-            let form = args.format.prose().unwrap_or(Prose::Terminal);
-            output::print(&form.of(|style| text::sweep(&swept, style)))
-        }
-    }
+    let found = Found::Swept(Swept { sweep, set: request.set });
+    shown::finish(&args.save, experiments, found, &args.plot, args.format)
 }

@@ -2,7 +2,6 @@
 
 use crate::args::Vm as Args;
 use crate::output::{self, Failure};
-use risetime_model::Platform;
 use risetime_vm::Vm;
 use risetime_vm::fetch::{Cache, Kernel};
 use std::io::IsTerminal;
@@ -27,7 +26,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
             output::print(&format!("{}\n", kernel.release))
         }
         Args::Shell { platform, kernel } => {
-            let platform = Platform::load(platform)?;
+            let platform = risetime_lab::names::platform(platform)?;
             let (vm, kernel) = find(&cache, kernel.as_deref())?;
             let what = format!("{} on {}", kernel.release, platform.name);
             if std::io::stdin().is_terminal() {

@@ -6,7 +6,7 @@
 //! {"risetime":"fault","schema":1,"code":"invalid","place":"…","what":"…","hint":null}                 a line from it
 //!
 //! {"risetime":"run","schema":1,"experiment":{…}}                           asks for the whole result,
-//! {"risetime":"result","schema":1,…}                                       which is a document ([`Saved`]) that reports are made of
+//! {"risetime":"result","schema":2,…}                                       which is a document ([`Saved`]) that reports are made of
 //! ```
 //!
 //! `value` is null where the run has no such value; `why` says why not, where that is known. A worker answers each line with a line, in their order, and ends with its
@@ -370,7 +370,8 @@ fn parse(line: &str, place: &str, kinds: &[&str]) -> Result<Json, InputError> {
     if !kinds.iter().any(|kind| document["risetime"] == *kind) {
         return Err(InputError::new(place, format!("is no document `{}`", kinds.join("` or `"))));
     }
-    if document["schema"] != SCHEMA {
+    // A whole result says itself what form it has.
+    if document["risetime"] != document::KIND && document["schema"] != SCHEMA {
         let what = format!("schema: found {}, wanted {SCHEMA}", document["schema"]);
         return Err(InputError::new(place, what).hint("another version of Risetime wrote it"));
     }

@@ -93,6 +93,16 @@ fn experiment(request: &Request, rev: KernelRev) -> Result<Experiment, InputErro
     all.pop().ok_or_else(|| InputError::new(&request.workload, "there is nothing to run"))
 }
 
+/// The experiments that a history of `request` runs, one a kernel of `kernels`.
+///
+/// Errors: the request's.
+pub fn history_experiments(
+    request: &Request,
+    kernels: &[Kernel<'_>],
+) -> Result<Vec<Experiment>, InputError> {
+    kernels.iter().map(|kernel| experiment(request, kernel.rev)).collect()
+}
+
 /// The questions to each release.
 #[derive(Clone, Debug)]
 pub struct Told {

@@ -4,7 +4,7 @@
 //! DIRECTORY/laptop4-pinned-pair-30472us-0f1e2d3c4b5a6978.trace.gz
 //!
 //! risetime reference 1           a gzip of text
-//! identity 0f1e2d3c4b5a6978      all that the trace depends on: Backend::identity
+//! identity 0f1e2d3c4b5a6978      all that events and header depend on
 //! note …                         what the run had to say, a line each
 //! trace                          risetime_trace::recording
 //! ```
@@ -22,7 +22,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use risetime_model::output::whole;
-use risetime_model::{Experiment, InputError};
+use risetime_model::{Experiment, InputError, Workload, sha256};
 use risetime_trace::recording::{self, Lines};
 use risetime_trace::{Backend, BackendKind, Memory, Outcome, RunError, TraceSink};
 use std::io::{self, Read, Write};
@@ -78,9 +78,10 @@ impl Backend for Kept<'_> {
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        let Some(identity) = self.backend.identity(experiment)? else {
+        let Some(own) = self.backend.identity(experiment)? else {
             return self.backend.run(experiment, sink);
         };
+        let identity = identity(&own, experiment);
         let path = self.path(experiment, &identity);
         let known = std::fs::read(&path).ok();
         let known = known.and_then(|bytes| from_bytes(&bytes, Some(&identity), &path).ok());
@@ -99,6 +100,16 @@ impl Backend for Kept<'_> {
         let events = trace.events().len() as u64;
         Ok(Outcome { end: trace.end(), events, notes, timer_interrupts: None })
     }
+}
+
+/// Returns the identity of a trace of `experiment`, of whose events the backend says that they
+/// depend on `own`. What is measured by the header alone, the deadlines of jobs above all, changes
+/// no event, and so nothing of `own`.
+fn identity(own: &str, experiment: &Experiment) -> String {
+    let Experiment { workload, policy, phase, seed, .. } = experiment;
+    let Workload { name, jobs, groups, .. } = &**workload;
+    let header = format!("{own} {name:?} {:?} {phase:?} {seed} {jobs:?} {groups:?}", policy.name);
+    sha256(&header)[..16].to_string()
 }
 
 /// A run that was kept, whatever backend it is of.
@@ -155,4 +166,67 @@ fn from_bytes(
     }
     lines.value("trace")?;
     Ok((recording::read(lines)?, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+    use risetime_kernel::units::Span;
+    use risetime_sim::Simulator;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A backend as the virtual machine is: two experiments whose tasks do the same give the same
+    /// events.
+    struct Machine(AtomicU32);
+
+    impl Backend for Machine {
+        fn kind(&self) -> BackendKind {
+            BackendKind::Vm
+        }
+        fn identity(&self, e: &Experiment) -> Result<Option<String>, RunError> {
+            Ok(Some(sha256(&format!("{:?} {:?}", e.workload.tasks, e.settings))[..16].to_string()))
+        }
+        fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Simulator.run(e, sink)
+        }
+    }
+
+    fn experiment() -> Experiment {
+        let request = Request { seconds: Some(0.3), ..Request::new("periodic", "m1") };
+        request.experiments().expect("built in").remove(0)
+    }
+
+    /// The deadlines of jobs are in the header only: a trace that was kept under another deadline would
+    /// tell the misses of that one.
+    #[test]
+    fn a_kept_trace_is_not_given_for_other_deadlines() {
+        let directory = std::env::temp_dir().join(format!("risetime-kept-{}", std::process::id()));
+        let machine = Machine(AtomicU32::new(0));
+        let kept = Kept::new(&machine, directory.clone()).expect("it can be made");
+        let deadlines = |e: &Experiment| {
+            let mut trace = Memory::new();
+            kept.run(e, &mut trace).expect("it runs");
+            let asked = trace.header().and_then(|header| header.asked.clone()).expect("asked for");
+            asked.jobs.iter().map(|job| job.deadline).collect::<Vec<_>>()
+        };
+        let e = experiment();
+        let mut tight = Workload::clone(&e.workload);
+        tight.jobs.iter_mut().for_each(|job| job.deadline = Some(Span(77)));
+        let tight = Experiment { workload: Arc::new(tight), ..e.clone() };
+        let wanted =
+            |e: &Experiment| e.workload.jobs.iter().map(|job| job.deadline).collect::<Vec<_>>();
+        for e in [&e, &tight, &e, &tight] {
+            assert_eq!(deadlines(e), wanted(e));
+        }
+        assert_ne!(wanted(&e), wanted(&tight));
+        assert_eq!(machine.0.load(Ordering::Relaxed), 2, "each is run once");
+        // The name of a workload or policy, the seed and the start phase are told, too.
+        let seeded = Experiment { seed: e.seed + 1, ..e.clone() };
+        deadlines(&seeded);
+        assert_eq!(machine.0.load(Ordering::Relaxed), 3);
+        std::fs::remove_dir_all(directory).expect("it is there");
+    }
 }

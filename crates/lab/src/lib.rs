@@ -20,7 +20,7 @@ mod in_vm;
 #[cfg(unix)]
 mod kept;
 mod measure;
-mod names;
+pub mod names;
 mod parallel;
 mod phases;
 mod request;
@@ -29,10 +29,15 @@ mod sweep;
 
 pub use ablation::{Ablation, ablation};
 pub use advise::{Goal, MIN_BUDGET, Wanted, advise, advise_goal, advised_on};
-pub use document::{Saved, Shown, is_saved, read_saved, series_of};
+pub use document::{
+    Advised, BisectedBy, ComparedBy, Contents, Filed, Found, Listed, Listing, Saved, Shown,
+    SoughtBy, Swept, is_saved, read_saved, series_of,
+};
 pub use explain::{Why, explain};
 pub use graphs::{Answer, Graphs, Optimised, optimised};
-pub use history::{Kernel, Told, WANTED, history, history_bisect, simulated_only, task_of};
+pub use history::{
+    Kernel, Told, WANTED, history, history_bisect, history_experiments, simulated_only, task_of,
+};
 pub use in_vm::as_in_vm;
 #[cfg(unix)]
 pub use kept::{Kept, read_kept};
@@ -43,4 +48,4 @@ pub use phases::{PhaseRuns, phase_span, phase_spans, run_again, run_each, run_ph
 pub use request::workload_doubts;
 pub use request::{DEFAULT_SECONDS, Documents, MAX_SECONDS, doubts, policy_doubts, rehearse};
 pub use run::{Run, both_ways, record, run, run_beside};
-pub use sweep::{MAX_POINTS, axis, named, sweep, varied};
+pub use sweep::{MAX_POINTS, axis, named, sweep, sweep_of, varied};

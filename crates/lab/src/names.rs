@@ -1,8 +1,15 @@
-//! Names and files that a person gives, read: the only module of this crate that looks for built-ins and opens what was written.
+//! Names and files that a person gives, read: the only place that looks for built-ins and opens
+//! what was written, for requests and for whatever else a command line names.
 //!
 //! ```text
 //! Request (names) ── read() ──> Documents ── experiments() ──> Experiment(s)
 //! ```
+
+mod read;
+
+pub use read::{
+    Noun, dags, is_workload, needs, partsim, platform, study, task_set, text, workload,
+};
 
 use crate::request::Documents;
 use risetime_kernel::KernelRev;
@@ -128,11 +135,11 @@ impl Request {
     }
 
     fn platform(&self) -> Result<Platform, InputError> {
-        Platform::load(&self.platform)
+        platform(&self.platform)
     }
 
     fn workload(&self) -> Result<Workload, InputError> {
-        Workload::load_changed(&self.workload, &self.changes)
+        workload(&self.workload, &self.changes)
     }
 
     fn documents(
@@ -164,7 +171,7 @@ impl Request {
 /// The policy of a `--policy` argument, with settings that hold for every policy.
 ///
 /// Errors: as [`Policy::from_arg_with`]'s.
-pub(crate) fn policy(arg: &str, set: &[(String, Value)]) -> Result<Policy, InputError> {
+pub fn policy(arg: &str, set: &[(String, Value)]) -> Result<Policy, InputError> {
     Policy::from_arg_with(arg, set)
 }
 

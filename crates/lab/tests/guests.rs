@@ -293,7 +293,13 @@ fn reports_of_an_unknown_machine_say_what_is_not_known() {
 #[test]
 fn a_run_of_no_experiment_is_a_document() {
     let (result, timeline) = of_nothing_known();
-    let run = Saved { experiment: None, result, timeline: Some(timeline), shown: Shown::default() };
+    let run = Saved {
+        experiment: None,
+        result,
+        timeline: Some(timeline),
+        lists: None,
+        shown: Shown::default(),
+    };
     let text = run.to_json().expect("no workload to write");
     let back = Saved::from_json(&text, "x").expect("it reads back");
     assert_eq!((back.to_json(), back.hash()), (Ok(text.clone()), run.hash()));

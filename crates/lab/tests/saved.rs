@@ -1,7 +1,10 @@
 //! Runs as documents: what is read back is what was written, and reports made of it are the run's own, byte by byte.
 
 use risetime_analysis::{Options, Timeline};
-use risetime_lab::{Request, Saved, Shown, read_saved, run, run_phases, series_of};
+use risetime_lab::{
+    Contents, Filed, Found, Listing, Request, Saved, Shown, Swept, axis, read_saved, run,
+    run_beside, run_phases, series_of, sweep_of,
+};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, library, sha256};
 use risetime_report::text::{self, Style, View};
@@ -96,10 +99,16 @@ fn a_document_that_was_changed_is_refused() {
     };
     for (from, to, wanted) in [
         ("\"risetime\":\"result\"", "\"risetime\":\"experiment\"", "r.json: is no result"),
-        ("\"schema\":1", "\"schema\":2", "r.json: schema: found 2, wanted 1"),
+        ("\"schema\":2", "\"schema\":1", "r.json: schema: found 1, wanted 2"),
         ("\"bursts\":", "\"bursts\":1", "r.json: result: is not the one of result_sha256"),
         ("\"seed\":1", "\"seed\":2", "r.json: experiment: is not the one of experiment_sha256"),
-        ("\"shown\":{\"task\":\"x\"", "\"shown\":{\"task\":7", "r.json: shown.task: wanted a text"),
+        (
+            "\"shown\":{\"task\":\"x\"",
+            "\"shown\":{\"task\":\"y\"",
+            "r.json: is not the one of its sha256",
+        ),
+        ("\"of\":\"run\"", "\"of\":\"sweep\"", "r.json: is the result of `sweep`"),
+        ("\"version\":\"", "\"version\":\"9", "r.json: is not the one of its sha256"),
         ("{", "", "r.json: is no JSON"),
     ] {
         let found = error(from, to);
@@ -114,6 +123,7 @@ fn a_series_reads_back_with_its_medians() {
     let all = Saved::series(&e, &runs.runs, &Shown::default(), 0);
     let lines = all.iter().map(|run| run.to_json().expect("a text of it") + "\n");
     let back = read_saved(&lines.collect::<String>(), "x").expect("it reads back");
+    let Contents::Runs(back) = back else { panic!("these are runs") };
     let series = series_of(&back);
     assert_eq!((series.len(), &series[0].runs), (1, &runs.runs));
     assert_eq!(series[0].summary, runs.summary);
@@ -144,13 +154,89 @@ fn no_number_in_a_document_stops_a_report() {
                 *leaf = wrong[n % wrong.len()].clone();
             }
         }
-        other["result_sha256"] = sha256(&other["result"].to_string()).into();
+        seal(&mut other);
         match Saved::from_value(&other, "x") {
             Ok(run) => shown += reports(&run).len(),
             Err(_) => refused += 1,
         }
     }
     assert!(shown > 100 && refused > 0, "{shown} {refused}");
+}
+
+/// Makes the hashes of a document fit again.
+fn seal(document: &mut Json) {
+    document["result_sha256"] = sha256(&document["result"].to_string()).into();
+    let all = document.as_object().expect("an object").iter();
+    let parts = all.filter(|(key, _)| *key != "sha256");
+    let parts = parts.map(|(key, value)| format!("\"{key}\":{value}\n"));
+    document["sha256"] = sha256(&parts.collect::<String>()).into();
+}
+
+/// Whatever is listed comes back, in its order.
+#[test]
+fn lists_of_a_run_are_kept_with_it() {
+    let e = request("phone", "pixel6").experiments().expect("built in").remove(0);
+    let mut lists = Listing::default();
+    let options = Options::default();
+    let run = run_beside(&Simulator, &e, options, Some(&mut lists), None).expect("it runs");
+    assert!(lists.0.len() > 20, "{}", lists.0.len());
+    let run = Saved { lists: Some(lists), ..Saved::of(&e, run, Shown::default()) };
+    let text = run.to_json().expect("a text of it");
+    let back = Saved::from_json(&text, "x").expect("it reads back");
+    assert_eq!(back.lists, run.lists);
+    let mut again = Listing::default();
+    back.lists.expect("kept").replay(&mut again);
+    assert_eq!(Some(again), run.lists);
+}
+
+/// Experiments of a sweep share their texts, and come back as they were.
+#[test]
+fn what_another_command_found_reads_back_with_its_experiments() {
+    let request = Request { seconds: Some(0.25), ..Request::new("rampup", "m1") };
+    let axes =
+        [axis("rate_limit_us=500,1000").expect("it is one"), axis("hz=250,1000").expect("too")];
+    let metrics = [risetime_analysis::metric::Metric::new("rampup.debt")];
+    let (sweep, experiments) =
+        sweep_of(&Simulator, &request, &axes, 2, &metrics, |_| ()).expect("it runs");
+    let found = Found::Swept(Swept { sweep, set: vec![("x".into(), Value::Int(-1))] });
+    let filed = Filed { experiments, found };
+    let text = filed.to_json().expect("a text of it");
+    let document: Json = serde_json::from_str(&text).expect("JSON");
+    // Two platforms (hz), one workload.
+    let texts = document["texts"].as_array().expect("a list").len();
+    assert_eq!((document["experiments"].as_array().map(Vec::len), texts), (Some(4), 3));
+    let back = Filed::from_json(&text, "x").expect("it reads back");
+    assert_eq!(back.found, filed.found);
+    let hashes =
+        |all: &[Experiment]| all.iter().map(|e| e.hash().expect("a text")).collect::<Vec<_>>();
+    assert_eq!(hashes(&back.experiments), hashes(&filed.experiments));
+    assert_eq!(back.to_json().expect("likewise"), text);
+
+    let error =
+        |other: &Json| Filed::from_json(&other.to_string(), "s.json").unwrap_err().to_string();
+    let mut other = document.clone();
+    other["texts"][0] = "schema = 1".into();
+    assert!(error(&other).starts_with("s.json: is not the one of its sha256"), "{}", error(&other));
+    // Whoever puts another workload under a result gives it hashes that do not fit it.
+    seal(&mut other);
+    assert!(error(&other).starts_with("s.json: experiments[0]: wanted the one of its hash"));
+    // Another version that knows more says who has to show it.
+    let mut newer = document.clone();
+    newer["version"] = "9.1.0".into();
+    newer["of"] = "forecast".into();
+    seal(&mut newer);
+    let said = error(&newer);
+    assert!(
+        said.contains("a kind that this version knows") && said.contains("Risetime 9.1.0 wrote it"),
+        "{said}"
+    );
+    let mut foreign = document;
+    foreign["schema"] = 3.into();
+    assert!(
+        error(&foreign).starts_with("s.json: schema: found 3, wanted 2"),
+        "{}",
+        error(&foreign)
+    );
 }
 
 /// Lists the paths of all numbers.

@@ -24,6 +24,7 @@ pub mod taskset;
 mod toml_in;
 pub mod workload;
 mod yaml_in;
+pub mod yaml_tree;
 
 pub use dags::Dags;
 pub use experiment::{Experiment, micros, parse_micros, sha256};

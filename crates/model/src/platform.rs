@@ -28,6 +28,7 @@ mod topology;
 mod work;
 mod write;
 
+pub use bounds::MAX_CPUS;
 pub use idle::{IdleState, Together};
 pub use levels::{Driver, Levels};
 pub use partsim::ReadTable;

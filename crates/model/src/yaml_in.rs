@@ -1,31 +1,17 @@
 //! A YAML file read strictly, as [`toml_in`](crate::toml_in) reads TOML: every key is asked for or is an error, and each error
 //! has its line and column.
 //!
-//! From the parser's events rather than from a tree of its own: the depth is bounded before anything is built, and anchors,
-//! with which a few bytes may stand for gigabytes, are refused.
+//! The tree below is [`crate::yaml_tree`]'s, by its strict rules: anchors, with which a few bytes
+//! may stand for gigabytes, are refused.
 
 use crate::InputError;
-use crate::input::{meant, one_line, printable};
-use saphyr_parser::{Event, Marker, Parser};
+use crate::input::{meant, one_line};
+use crate::yaml_tree::{self, Place, Rules, Value};
 
-/// Lists in lists, at most.
-const MAX_DEPTH: usize = 16;
-/// Values of a file.
-const MAX_NODES: usize = 1_000_000;
+pub(crate) use crate::yaml_tree::Node;
 
-/// A value, and where it is.
-#[derive(Debug)]
-pub(crate) struct Node {
-    at: (usize, usize),
-    value: Value,
-}
-
-#[derive(Debug)]
-enum Value {
-    Scalar(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
-}
+/// Rules of files that a person writes for Risetime.
+const RULES: Rules = Rules { depth: 16, values: 1_000_000, strict: true };
 
 /// A parsed file, by the name that errors have for it.
 #[derive(Clone, Copy)]
@@ -37,111 +23,18 @@ pub(crate) struct Yaml<'a> {
 pub(crate) struct Map<'n> {
     yaml: Yaml<'n>,
     what: String,
-    at: (usize, usize),
-    entries: &'n [(String, Node)],
-}
-
-/// A node that is being built: a list, or a mapping with the key whose value comes next.
-enum Open {
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>, Option<String>),
+    at: Place,
+    entries: &'n [(Node, Node)],
 }
 
 impl<'a> Yaml<'a> {
     /// `text`, one document of YAML; `file` is what errors call it.
     pub(crate) fn parse(text: &str, file: &'a str) -> Result<(Yaml<'a>, Node), InputError> {
-        let yaml = Yaml { file };
-        let mut open: Vec<((usize, usize), Open)> = Vec::new();
-        let (mut root, mut documents, mut nodes) = (None, 0, 0);
-        for event in Parser::new_from_str(text) {
-            let (event, span) = event.map_err(|e| {
-                yaml.error(place(e.marker()), format!("is no YAML: {}", printable(e.info())))
-            })?;
-            let at = place(&span.start);
-            let done = match event {
-                Event::Scalar(text, _, anchor, _) => {
-                    yaml.no_anchor(anchor, at)?;
-                    Node { at, value: Value::Scalar(text.into_owned()) }
-                }
-                Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
-                    if open.len() >= MAX_DEPTH || anchor > 0 =>
-                {
-                    yaml.no_anchor(anchor, at)?;
-                    return Err(yaml.error(at, format!("more than {MAX_DEPTH} lists in lists")));
-                }
-                Event::SequenceStart(..) => {
-                    yaml.no_key(&open, at)?;
-                    open.push((at, Open::List(Vec::new())));
-                    continue;
-                }
-                Event::MappingStart(..) => {
-                    yaml.no_key(&open, at)?;
-                    open.push((at, Open::Map(Vec::new(), None)));
-                    continue;
-                }
-                Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                    Some((at, Open::List(list))) => Node { at, value: Value::List(list) },
-                    Some((at, Open::Map(map, _))) => Node { at, value: Value::Map(map) },
-                    None => continue,
-                },
-                Event::Alias(_) => return Err(yaml.error(at, "an alias, wanted the value itself")),
-                Event::DocumentStart(_) => {
-                    documents += 1;
-                    if documents > 1 {
-                        return Err(yaml.error(at, "a second document, wanted one"));
-                    }
-                    continue;
-                }
-                _ => continue,
-            };
-            nodes += 1;
-            if nodes > MAX_NODES {
-                return Err(yaml.error(at, format!("more than {MAX_NODES} values")));
-            }
-            match open.last_mut() {
-                None => root = Some(done),
-                Some((_, Open::List(list))) => list.push(done),
-                Some((_, Open::Map(map, key))) => match (key.take(), done.value) {
-                    (Some(key), value) => map.push((key, Node { at: done.at, value })),
-                    (None, Value::Scalar(name)) => {
-                        if map.iter().any(|(known, _)| *known == name) {
-                            let what = format!("`{}` is there twice", one_line(&name));
-                            return Err(yaml.error(at, what));
-                        }
-                        *key = Some(name);
-                    }
-                    (None, _) => return Err(yaml.error(at, "a key that is a list, wanted a word")),
-                },
-            }
-        }
-        match root {
-            Some(root) => Ok((yaml, root)),
-            None => Err(InputError::new(file, "is empty")),
-        }
+        Ok((Yaml { file }, yaml_tree::parse(text, file, RULES)?))
     }
 
-    fn error(&self, (line, column): (usize, usize), what: impl Into<String>) -> InputError {
-        InputError::new(format!("{}:{line}:{column}", self.file), what)
-    }
-
-    fn no_anchor(&self, anchor: usize, at: (usize, usize)) -> Result<(), InputError> {
-        match anchor {
-            0 => Ok(()),
-            _ => Err(self.error(at, "an anchor, wanted each value where it is used")),
-        }
-    }
-
-    fn no_key(
-        &self,
-        open: &[((usize, usize), Open)],
-        at: (usize, usize),
-    ) -> Result<(), InputError> {
-        match open.last() {
-            Some((_, Open::Map(_, None))) => {
-                Err(self.error(at, "a key that is a list, wanted a word"))
-            }
-            _ => Ok(()),
-        }
+    fn error(&self, at: Place, what: impl Into<String>) -> InputError {
+        yaml_tree::error(self.file, at, what)
     }
 
     /// `node` as a mapping, which errors call `what`.
@@ -150,31 +43,36 @@ impl<'a> Yaml<'a> {
         'a: 'n,
     {
         let Value::Map(entries) = &node.value else {
-            return Err(self.error(node.at, format!("{what} is {}, wanted keys", node.kind())));
+            return Err(self.error(node.at, format!("{what} is {}, wanted keys", kind(node))));
         };
         let what = if what == "the file" { "" } else { what };
         Ok(Map { yaml: *self, what: what.to_string(), at: node.at, entries })
     }
 }
 
-impl Node {
-    fn kind(&self) -> &'static str {
-        match &self.value {
-            Value::Scalar(text) if text.is_empty() => "empty",
-            Value::Scalar(_) => "a single value",
-            Value::List(_) => "a list",
-            Value::Map(_) => "keys with values",
-        }
+fn kind(node: &Node) -> &'static str {
+    match &node.value {
+        Value::Scalar(text) if text.is_empty() => "empty",
+        Value::Scalar(_) => "a single value",
+        Value::List(_) => "a list",
+        Value::Map(_) => "keys with values",
+        Value::Alias => "an alias",
     }
+}
+
+/// The name of a key, which is a word by the rules.
+fn name(key: &Node) -> &str {
+    key.text().unwrap_or_default()
 }
 
 impl<'n> Map<'n> {
     /// Checks that there is no key but these; to be asked first, so that a mistyped key is not
     /// reported as a missing one.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), InputError> {
-        match self.entries.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        match self.entries.iter().find(|(key, _)| !known.contains(&name(key))) {
             None => Ok(()),
-            Some((name, node)) => {
+            Some((key, node)) => {
+                let name = name(key);
                 let what = self.say(format!("unknown key `{}`", one_line(name)));
                 let all = format!("known: {}", known.join(", "));
                 Err(self.yaml.error(node.at, what).hint(meant(name, known, &all)))
@@ -190,7 +88,7 @@ impl<'n> Map<'n> {
     }
 
     fn get(&self, key: &str) -> Option<&'n Node> {
-        self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+        self.entries.iter().find(|(known, _)| name(known) == key).map(|(_, node)| node)
     }
 
     /// Whether `key` is there.
@@ -227,7 +125,7 @@ impl<'n> Map<'n> {
             Some(Node { value: Value::Scalar(text), .. }) => {
                 Ok(Some(text.as_str()).filter(|text| !text.is_empty() && *text != "~"))
             }
-            Some(node) => Err(self.error_of(key, format!("is {}, wanted a value", node.kind()))),
+            Some(node) => Err(self.error_of(key, format!("is {}, wanted a value", kind(node)))),
         }
     }
 
@@ -269,7 +167,7 @@ impl<'n> Map<'n> {
                 Ok((text.as_str(), format!("{}:{line}:{column}", self.yaml.file)))
             }
             _ => {
-                let what = self.say(format!("`{key}` holds {}, wanted values", node.kind()));
+                let what = self.say(format!("`{key}` holds {}, wanted values", kind(node)));
                 Err(self.yaml.error(node.at, what))
             }
         };
@@ -281,15 +179,9 @@ impl<'n> Map<'n> {
             None => Ok(&[]),
             Some((_, Value::List(list))) => Ok(list),
             Some((_, Value::Scalar(text))) if text.is_empty() => Ok(&[]),
-            Some((node, _)) => {
-                Err(self.error_of(key, format!("is {}, wanted a list", node.kind())))
-            }
+            Some((node, _)) => Err(self.error_of(key, format!("is {}, wanted a list", kind(node)))),
         }
     }
-}
-
-fn place(at: &Marker) -> (usize, usize) {
-    (at.line(), at.col() + 1)
 }
 
 #[cfg(test)]

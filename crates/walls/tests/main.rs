@@ -76,6 +76,11 @@ fn requests_are_built_of_documents_and_read_no_files() {
 }
 
 #[test]
+fn what_a_person_names_is_read_in_one_place() {
+    assert_eq!(sources::reads_names(&root().join("crates/cli/src")), [""; 0]);
+}
+
+#[test]
 fn what_is_checked_against_c_is_what_runs() {
     assert_eq!(callers::complaints(&root().join("crates"), callers::AWAITING), [""; 0]);
 }

@@ -143,7 +143,7 @@ const READS: &[&str] =
     &["fs", "File", "load", "load_changed", "from_arg", "from_arg_with", "read_file", "read_kept"];
 
 /// Modules of `lab` that read files: names and files that a person gave, and recordings that are kept.
-const READERS: [&str; 2] = ["names.rs", "kept.rs"];
+const READERS: [&str; 3] = ["names.rs", "names/read.rs", "kept.rs"];
 
 /// Returns the lines of `lab` that read files, or look for what a name stands for, elsewhere than in [`READERS`].
 pub(crate) fn reads_files(src: &Path) -> Vec<String> {
@@ -152,12 +152,33 @@ pub(crate) fn reads_files(src: &Path) -> Vec<String> {
     all.flat_map(|file| reads(&text(&file))).collect()
 }
 
+/// Words of whoever looks for what a person named without asking `lab`.
+const NAMED: &[&str] = &[
+    ":load",
+    "load_changed",
+    "load_partsim",
+    "from_arg",
+    "from_arg_with",
+    "read_file",
+    "read_to_string",
+];
+
+/// Returns the lines of the command that read what a person named by ways of their own.
+pub(crate) fn reads_names(src: &Path) -> Vec<String> {
+    files(src).into_iter().flat_map(|file| guilty(&text(&file), NAMED)).collect()
+}
+
 fn reads(source: &str) -> Vec<String> {
+    guilty(source, READS)
+}
+
+/// Returns the lines of `source` that have one of `words`.
+fn guilty(source: &str, words: &[&str]) -> Vec<String> {
     let code = without_tests(source).into_iter().map(without_comment);
     // `.load(` is an atomic's; what is handed on is not read.
     let guilty = |line: &&str| {
         let line = line.replace(".load(", "");
-        !line.starts_with("pub use") && READS.iter().any(|word| has_word(&line, word))
+        !line.starts_with("pub use") && words.iter().any(|word| has_word(&line, word))
     };
     code.filter(guilty).map(|line| line.trim().to_string()).collect()
 }
@@ -279,6 +300,8 @@ mod tests {
         }
         let fine = "n.load(Ordering::Relaxed); // File::open\nlet offset = loaded(x);";
         assert_eq!(reads(fine), [""; 0]);
+        let own = "let p = Platform::load(name)?;\nlet p = names::platform(name)?;";
+        assert_eq!(guilty(own, NAMED), ["let p = Platform::load(name)?;"]);
     }
 
     #[test]

@@ -48,9 +48,9 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(OnDemand<Run>),
-    /// Show again what a run gave, from the file into which it was saved (`run --save-result`)
+    /// Show again what a command found, from the file into which that was saved (`--save-result`)
     #[command(
-        after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime report phone.json --format csv"
+        after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime compare rampup -p m1 --policy linux-6.8 --policy linux-7.2 --save-result both.json\n  risetime report both.json --format mail"
     )]
     Report(OnDemand<Report>),
     /// Compare policies over many start states: medians, intervals, what is sure
@@ -153,6 +153,15 @@ pub(crate) struct Plot {
     /// Colours of the picture
     #[arg(long, value_enum, default_value_t = Theme::Light, requires = "plot")]
     pub(crate) theme: Theme,
+}
+
+/// A file for the results.
+#[derive(Args, Debug)]
+pub(crate) struct Save {
+    /// Save the results with their experiments as a JSON document: `risetime report FILE` shows
+    /// them again (docs/documents.md)
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) save_result: Option<PathBuf>,
 }
 
 /// A file, and what is written there.
@@ -407,10 +416,12 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
+    pub(crate) save: Save,
+    #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
-    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
-    pub(crate) format: CompareFormat,
+    #[arg(long, value_enum, default_value_t = AnyFormat::Text)]
+    pub(crate) format: AnyFormat,
 }
 
 #[derive(Args, Debug)]
@@ -441,6 +452,8 @@ pub(crate) struct Sweep {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) save: Save,
     #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
@@ -487,6 +500,8 @@ pub(crate) struct Explain {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) save: Save,
     #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
@@ -537,6 +552,8 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "PATH", requires = "real", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
+    pub(crate) save: Save,
+    #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
@@ -557,8 +574,9 @@ pub(crate) enum Format {
     Html,
 }
 
+/// Formats of a comparison, which has all that any result has.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompareFormat {
+pub(crate) enum AnyFormat {
     /// Tables and a plot for a terminal
     Text,
     /// JSON, schema 2
@@ -625,6 +643,8 @@ pub(crate) struct History {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
+    pub(crate) save: Save,
+    #[command(flatten)]
     pub(crate) plot: Plot,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
@@ -643,7 +663,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "N", default_value_t = risetime_study::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) phases: u32,
     /// A wrong policy (`linux-6.8`, or `+key=value` on top of each figure's own): how many rows hold under it, too; may be repeated
-    #[arg(long, value_name = "POLICY", conflicts_with_all = ["strict", "plot"])]
+    #[arg(long, value_name = "POLICY", conflicts_with_all = ["strict", "plot", "save_result"])]
     pub(crate) against: Vec<String>,
     /// Exit code 1 for any row that misses, argued or not
     #[arg(long)]
@@ -651,6 +671,8 @@ pub(crate) struct Reproduce {
     /// Format of the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
+    #[command(flatten)]
+    pub(crate) save: Save,
     #[command(flatten)]
     pub(crate) plot: Plot,
 }

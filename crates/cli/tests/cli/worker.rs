@@ -120,6 +120,21 @@ fn a_report_of_saved_results_is_what_the_run_printed() {
             assert_eq!(report(format), direct, "{runs:?} {format:?}");
         }
     }
+    for lists in [&["--bursts"][..], &["--full"], &["--bursts", "--full"]] {
+        for format in [&[][..], &["--format", "json"], &["--format", "csv"]] {
+            let words = [lists, format].concat();
+            assert_eq!(of(&words), report(&words), "{words:?}");
+        }
+    }
+    of(&[]);
+    let said = risetime_in(&dir, &["report", "r.json", "--bursts"]);
+    assert!(said.code == 2 && said.err.contains("r.json has no list of bursts"), "{}", said.err);
+    let said = risetime_in(&dir, &["report", "r.json", "--format", "mail"]);
+    assert!(
+        said.code == 2 && said.err.contains("the result of `run` has no `mail`"),
+        "{}",
+        said.err
+    );
     let both = of(&["--policy", "linux-6.8", "--policy", "linux-6.12"]);
     assert_eq!(report(&[]), both);
     let phases =
@@ -140,6 +155,98 @@ fn a_report_of_saved_results_is_what_the_run_printed() {
         "{}",
         said.err
     );
+}
+
+/// Whatever a command that runs more than one experiment prints can be had later, from its file
+/// alone, in every format.
+#[test]
+fn a_report_of_what_a_command_found_is_what_it_printed() {
+    const TEXT_JSON: &[&str] = &["text", "json"];
+    const ALL: &[&str] = &["text", "json", "csv"];
+    let dir = scratch("found");
+    let on = ["--platform", "m1", "--seconds", "0.5"];
+    let two = [
+        "--policy",
+        "linux-6.8",
+        "--policy",
+        "linux-7.2",
+        "--phases",
+        "2",
+        "--set",
+        "rate_limit_us=900",
+    ];
+    let of = |command: &'static str, more: &[&'static str]| {
+        let workload = ["rampup"];
+        [&[command], &workload[..], &on, more].concat()
+    };
+    let advise = [
+        "advise",
+        "periodic",
+        "--platform",
+        "rpi4",
+        "--seconds",
+        "0.3",
+        "--budget",
+        "60",
+        "--phases=6",
+    ];
+    let study = ["reproduce", "--figure", "x1", "--phases", "1"];
+    let cases: Vec<(Vec<&str>, &[&str])> = vec![
+        (of("compare", &two), &["text", "json", "csv", "mail"]),
+        (of("compare", &["--ablate", "rfc-v1", "--phases", "2"]), &["text", "json", "csv", "mail"]),
+        (
+            of(
+                "sweep",
+                &["--vary", "rate_limit_us=500,1000", "--vary", "policy=linux-6.8,linux-7.2"],
+            ),
+            ALL,
+        ),
+        (of("explain", &["--phases", "2", "--budget", "20"]), TEXT_JSON),
+        (of("explain", &["--over", "worst", "--budget", "20"]), TEXT_JSON),
+        (of("history", &["--simulated", "--phases", "2"]), TEXT_JSON),
+        (of("history", &["--simulated", "--phases", "2", "--bisect", "lost_ms"]), TEXT_JSON),
+        (advise.to_vec(), TEXT_JSON),
+        ([&advise[..], &["--goal", "frame.missed = 0"]].concat(), TEXT_JSON),
+        (study.to_vec(), TEXT_JSON),
+    ];
+    for (n, (args, formats)) in cases.iter().enumerate() {
+        let file = format!("{n}.json");
+        let mut saved = None;
+        for format in *formats {
+            let format = ["--format", format];
+            let save = ["--save-result", &file];
+            let direct = risetime_in(&dir, &[&args[..], &format, &save].concat());
+            // A study whose rows miss from so few phases ends with 1.
+            let fine = if args[0] == "reproduce" { 0..=1 } else { 0..=0 };
+            assert!(fine.contains(&direct.code), "{args:?}: {}", direct.err);
+            let again = risetime_in(&dir, &[&["report", &file], &format[..]].concat());
+            assert_eq!((again.code, again.err.as_str()), (0, ""), "{args:?}");
+            assert!(again.out == direct.out, "{args:?} {format:?}");
+            // The document does not depend on the format that was printed.
+            let text = std::fs::read_to_string(dir.join(&file)).expect("saved");
+            assert!(saved.replace(text.clone()).is_none_or(|before| before == text), "{args:?}");
+        }
+        let other = ["mail", "csv"].into_iter().find(|other| !formats.contains(other));
+        if let Some(other) = other {
+            let said = risetime_in(&dir, &["report", &file, "--format", other]);
+            assert!(
+                said.code == 2 && said.err.contains(&format!("has no `{other}`")),
+                "{}",
+                said.err
+            );
+        }
+        let said = risetime_in(&dir, &["report", &file, "--full"]);
+        assert!(said.code == 2 && said.err.contains("it is for results of `run`"), "{}", said.err);
+        let text = saved.expect("one format at least");
+        let altered = text.replace("\"version\":\"", "\"version\":\"9");
+        std::fs::write(dir.join("altered.json"), altered).expect("a file");
+        let said = risetime_in(&dir, &["report", "altered.json"]);
+        assert!(
+            said.code == 2 && said.err.contains("is not the one of its sha256"),
+            "{}",
+            said.err
+        );
+    }
 }
 
 /// The whole result comes back from another process as this one would have it.

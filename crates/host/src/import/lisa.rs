@@ -14,31 +14,12 @@ use super::Input;
 use super::draft::{Draft, Group, Point};
 use risetime_kernel::{KernelRev, features};
 use risetime_model::InputError;
-use saphyr_parser::{Event, Marker, Parser};
+use risetime_model::platform::MAX_CPUS;
+use risetime_model::yaml_tree::{self, Node, Place, Rules, Value};
 use std::collections::BTreeMap;
 
-/// Values in values, at most.
-const MAX_DEPTH: usize = 100;
-/// Values of a file, at most.
-const MAX_NODES: usize = 4_000_000;
-/// Number of CPUs of a platform, at most.
-const MAX_CPUS: u64 = 1024;
-
-/// A value with its place, line and column.
-#[derive(Debug)]
-struct Node {
-    at: (usize, usize),
-    value: Value,
-}
-
-#[derive(Debug)]
-enum Value {
-    Scalar(String),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
-    /// A value that stands elsewhere in the file.
-    Alias,
-}
+/// Rules of files that LISA writes.
+const RULES: Rules = Rules { depth: 100, values: 4_000_000, strict: false };
 
 /// Whether the input is a `plat_info.yml`.
 pub(super) fn tells(input: &Input) -> bool {
@@ -49,7 +30,7 @@ pub(super) fn tells(input: &Input) -> bool {
 /// Reads a `plat_info.yml`.
 pub(super) fn read(input: &Input) -> Result<Draft, InputError> {
     let file = File { name: &input.name };
-    let root = file.parse(input.text().unwrap_or_default())?;
+    let root = yaml_tree::parse(input.text().unwrap_or_default(), file.name, RULES)?;
     let Some(conf) = root.get("platform-info").and_then(|n| n.get("conf")) else {
         return Err(file.error(root.at, "has no `platform-info: conf:`"));
     };
@@ -82,54 +63,8 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn error(&self, (line, column): (usize, usize), what: impl Into<String>) -> InputError {
-        InputError::new(format!("{}:{line}:{column}", self.name), what)
-    }
-
-    /// The first document of `text`.
-    fn parse(&self, text: &str) -> Result<Node, InputError> {
-        let mut open: Vec<(bool, Node, Vec<Node>)> = Vec::new();
-        let mut nodes = 0usize;
-        for event in Parser::new_from_str(text) {
-            let (event, span) = event
-                .map_err(|e| self.error(place(e.marker()), format!("is no YAML: {}", e.info())))?;
-            let at = place(&span.start);
-            nodes += 1;
-            if nodes > MAX_NODES || open.len() > MAX_DEPTH {
-                return Err(self.error(at, "has more values than any machine"));
-            }
-            let empty = |at| Node { at, value: Value::Alias };
-            let done = match event {
-                Event::Scalar(text, ..) => Node { at, value: Value::Scalar(text.into_owned()) },
-                Event::Alias(_) => empty(at),
-                Event::SequenceStart(..) => {
-                    open.push((false, empty(at), Vec::new()));
-                    continue;
-                }
-                Event::MappingStart(..) => {
-                    open.push((true, empty(at), Vec::new()));
-                    continue;
-                }
-                Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                    Some((false, node, list)) => Node { value: Value::List(list), ..node },
-                    Some((true, node, list)) => {
-                        let mut pairs = Vec::new();
-                        let mut list = list.into_iter();
-                        while let (Some(key), Some(value)) = (list.next(), list.next()) {
-                            pairs.push((key, value));
-                        }
-                        Node { value: Value::Map(pairs), ..node }
-                    }
-                    None => continue,
-                },
-                _ => continue,
-            };
-            match open.last_mut() {
-                Some((_, _, list)) => list.push(done),
-                None => return Ok(done),
-            }
-        }
-        Err(InputError::new(self.name, "is empty"))
+    fn error(&self, at: Place, what: impl Into<String>) -> InputError {
+        yaml_tree::error(self.name, at, what)
     }
 
     fn number(&self, node: &Node, what: &str, most: u64) -> Result<u64, InputError> {
@@ -239,7 +174,7 @@ impl File<'_> {
     ) -> Result<(), InputError> {
         let Some(model) = conf.get("nrg-model") else { return Ok(()) };
         let mut found: Vec<&Node> = Vec::new();
-        model.with_states(&mut found);
+        with_states(model, &mut found);
         if found.is_empty() {
             draft.missing("power: `nrg-model` is of a form that has no `active_states`: left out");
             return Ok(());
@@ -255,7 +190,7 @@ impl File<'_> {
         let mut powers: BTreeMap<(u32, u64), u64> = BTreeMap::new();
         for node in found {
             let mut states: Vec<(u64, u64)> = Vec::new();
-            for (freq, state) in node.get("active_states").map(Node::entries).unwrap_or_default() {
+            for (freq, state) in node.get("active_states").map(entries).unwrap_or_default() {
                 let khz = self.number(freq, "active_states", 100_000_000)?;
                 let power = state.get("power").or(state.items().get(1));
                 let Some(power) = power else {
@@ -283,49 +218,23 @@ impl File<'_> {
     }
 }
 
-impl Node {
-    fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Scalar(text) => Some(text),
-            _ => None,
-        }
-    }
-    fn pairs(&self) -> Vec<(&Node, &Node)> {
-        match &self.value {
-            Value::Map(pairs) => pairs.iter().map(|(k, v)| (k, v)).collect(),
-            _ => Vec::new(),
-        }
-    }
-    fn items(&self) -> &[Node] {
-        match &self.value {
-            Value::List(list) => list,
-            _ => &[],
-        }
-    }
-    fn get(&self, key: &str) -> Option<&Node> {
-        self.pairs().into_iter().find(|(k, _)| k.text() == Some(key)).map(|(_, v)| v)
-    }
-    /// The pairs of a mapping, or of a list of mappings of one pair each (`!!omap`).
-    fn entries(&self) -> Vec<(&Node, &Node)> {
-        match self.items() {
-            [] => self.pairs(),
-            items => items.iter().flat_map(Node::pairs).collect(),
-        }
-    }
-    /// Collects the mappings that have states of their own.
-    fn with_states<'n>(&'n self, found: &mut Vec<&'n Node>) {
-        let has = self.get("active_states").is_some_and(|s| !s.entries().is_empty());
-        if has && self.get("cpus").is_some_and(|c| !c.items().is_empty()) {
-            found.push(self);
-        }
-        match &self.value {
-            Value::List(list) => list.iter().for_each(|n| n.with_states(found)),
-            Value::Map(pairs) => pairs.iter().for_each(|(_, n)| n.with_states(found)),
-            _ => {}
-        }
+/// Lists the pairs of a mapping, or of a list of mappings of one pair each (`!!omap`).
+fn entries(node: &Node) -> Vec<&(Node, Node)> {
+    match node.items() {
+        [] => node.pairs().iter().collect(),
+        items => items.iter().flat_map(Node::pairs).collect(),
     }
 }
 
-fn place(at: &Marker) -> (usize, usize) {
-    (at.line(), at.col() + 1)
+/// Collects the mappings that have states of their own.
+fn with_states<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
+    let has = node.get("active_states").is_some_and(|s| !entries(s).is_empty());
+    if has && node.get("cpus").is_some_and(|c| !c.items().is_empty()) {
+        found.push(node);
+    }
+    match &node.value {
+        Value::List(list) => list.iter().for_each(|n| with_states(n, found)),
+        Value::Map(pairs) => pairs.iter().for_each(|(_, n)| with_states(n, found)),
+        Value::Scalar(_) | Value::Alias => {}
+    }
 }

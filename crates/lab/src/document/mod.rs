@@ -1,34 +1,51 @@
-//! A run as a document: its experiment and its result, everything inline, and the hashes of both.
+//! Results as documents: experiments and what came of them, everything inline, and the hashes of
+//! both.
 //!
 //! ```text
-//! {"risetime":"result","schema":1,
+//! {"risetime":"result","schema":2,"version":"0.1.0","of":"run",
 //!  "experiment_sha256":"…","experiment":{…},      as `Experiment::to_json`; null: the trace is of no experiment
 //!  "result_sha256":"…","result":{…},              every figure, to the last bit; null: none
 //!  "absent":[{"needs":"powers","why":"…","figures":["energy"]}],      what is not known, and why
 //!  "timeline":{…},                                curves for pages and pictures; null: nobody kept them
-//!  "shown":{…}}                                   how the command that made the run shows it
+//!  "lists":[…],                                   bursts, changes of CPU, missed jobs; or null
+//!  "shown":{…},                                   how the command that made the run shows it
+//!  "sha256":"…"}                                  of all that stands before it
+//!
+//! {"risetime":"result","schema":2,"version":"0.1.0","of":"compare",
+//!  "experiments_sha256":["…"],"experiments":[{…}],   with numbers in `texts` for texts
+//!  "texts":["…"],                                    platforms and workloads, each once
+//!  "result_sha256":"…","result":{…},                 what was found ([`Found`])
+//!  "sha256":"…"}
 //! ```
 //!
-//! Whoever has the document needs nothing else: reports of any format are the bytes that the run itself gave. A document that was
-//! changed by hand is refused, since its hashes no longer fit.
-//!
-//! Left out: the lists of all bursts and changes of CPU (`--bursts`), whose number grows with the run.
+//! Whoever has the document needs nothing else: reports of any format are the bytes that the
+//! command itself gave. A document that was changed by hand is refused, since its hashes no longer
+//! fit.
 
+mod envelope;
+mod filed;
+mod found;
+mod lists;
 mod result;
 mod value;
 
+pub use filed::{Contents, Filed, is_saved, read_saved};
+pub use found::{Advised, BisectedBy, ComparedBy, Found, SoughtBy, Swept};
+pub use lists::{Listed, Listing};
+
+pub(crate) use envelope::KIND;
+
 use crate::phases::PhaseRuns;
 use crate::run::Run;
+use envelope::{Envelope, Opened};
 use risetime_analysis::absent::{Unknown, unknown};
 use risetime_analysis::{RunResult, Timeline};
-use risetime_model::{Code, Experiment, InputError, Value, sha256};
+use risetime_model::{Experiment, InputError, Value, sha256};
 use serde_json::{Value as Json, json};
 use value::{At, Document, records};
 
-/// Version of the documents.
-const SCHEMA: u64 = 1;
-/// Kind of the document.
-pub(crate) const KIND: &str = "result";
+/// Word of the kind of a run.
+const RUN: &str = "run";
 
 /// A run that is kept: what was asked for, and what came of it.
 #[derive(Clone, Debug)]
@@ -39,6 +56,8 @@ pub struct Saved {
     pub result: RunResult,
     /// The curves; `None`: nobody kept them.
     pub timeline: Option<Timeline>,
+    /// All bursts, changes of CPU and missed jobs; `None`: nobody asked for them.
+    pub lists: Option<Listing>,
     /// Choices by which it is shown.
     pub shown: Shown,
 }
@@ -62,7 +81,7 @@ impl Saved {
     /// Keeps a run of `experiment`.
     pub fn of(experiment: &Experiment, run: Run, shown: Shown) -> Saved {
         let Run { result, timeline } = run;
-        Saved { experiment: Some(experiment.clone()), result, timeline, shown }
+        Saved { experiment: Some(experiment.clone()), result, timeline, lists: None, shown }
     }
 
     /// Keeps the runs of a series of number `series`, each with the experiment that it is a run of.
@@ -77,7 +96,8 @@ impl Saved {
                 risetime_kernel::units::Span(result.phase.0.saturating_sub(experiment.phase.0));
             let own = Experiment { seed: result.seed, ..experiment.later(by) };
             let shown = Shown { series: Some(series), ..shown.clone() };
-            Saved { experiment: Some(own), result: result.clone(), timeline: None, shown }
+            let result = result.clone();
+            Saved { experiment: Some(own), result, timeline: None, lists: None, shown }
         };
         runs.iter().map(one).collect()
     }
@@ -91,78 +111,69 @@ impl Saved {
     ///
     /// Errors: a program put the workload together, so that there is no text of it.
     pub fn to_json(&self) -> Result<String, InputError> {
-        let Saved { experiment, result, timeline, shown } = self;
+        let Saved { experiment, result, timeline, lists, shown } = self;
         let text = experiment.as_ref().map(Experiment::to_json).transpose()?;
         let inline =
             |text: &String| -> Json { serde_json::from_str(text).expect("was just written") };
         let result_value = result.to_value();
-        let document = json!({
-            "risetime": KIND,
-            "schema": SCHEMA,
-            "experiment_sha256": text.as_ref().map(|text| sha256(text)),
-            "experiment": text.as_ref().map(inline),
-            "result_sha256": sha256(&result_value.to_string()),
-            "result": result_value,
-            "absent": absent(result),
-            "timeline": timeline.to_value(),
-            "shown": shown.to_value(),
-        });
-        Ok(document.to_string())
+        let hash = sha256(&result_value.to_string());
+        let envelope = Envelope::new(RUN)
+            .hashed(
+                "experiment",
+                text.as_ref().map(|t| sha256(t)),
+                text.as_ref().map_or(Json::Null, inline),
+            )
+            .hashed("result", Some(hash), result_value)
+            .with("absent", absent(result))
+            .with("timeline", timeline.to_value())
+            .with("lists", lists.to_value())
+            .with("shown", shown.to_value());
+        Ok(envelope.sealed())
     }
 
     /// Reads a run from its document, which errors call `place`.
     ///
-    /// Errors: no such document; one of another version; a key that is missing or holds something else; a hash that does not fit.
+    /// Errors: no such document; one of another version; a key that is missing or holds something
+    /// else; a hash that does not fit.
     pub fn from_json(text: &str, place: &str) -> Result<Saved, InputError> {
-        let document: Json = serde_json::from_str(text)
-            .map_err(|e| InputError::new(place, format!("is no JSON: {e}")).code(Code::Syntax))?;
-        Saved::from_value(&document, place)
+        Saved::from_value(&envelope::parse(text, place)?, place)
     }
 
     /// Reads a run as [`Saved::from_json`] does, from JSON that has been parsed.
     ///
     /// Errors: as there.
     pub fn from_value(document: &Json, place: &str) -> Result<Saved, InputError> {
-        if document["risetime"] != KIND {
-            return Err(InputError::new(place, "is no result of Risetime"));
+        let opened = Opened::of(document, place)?;
+        if opened.kind() != RUN {
+            let what = format!("is the result of `{}`, wanted that of a run", opened.kind());
+            return Err(InputError::new(place, what));
         }
-        if document["schema"] != SCHEMA {
-            let what = format!("schema: found {}, wanted {SCHEMA}", document["schema"]);
-            return Err(InputError::new(place, what).hint("another version of Risetime wrote it"));
+        if !opened.part("experiment").is_null() {
+            opened.fits("experiment")?;
         }
+        opened.fits("result")?;
+        opened.is_whole()?;
+        Saved::of_parts(opened, place).map_err(|e| opened.told(e))
+    }
+
+    /// Reads the parts of a document that is as it was written.
+    fn of_parts(opened: Opened<'_>, place: &str) -> Result<Saved, InputError> {
         let at = |key: &str| At::new(place, key);
-        let experiment = match &document["experiment"] {
+        let experiment = match opened.part("experiment") {
             Json::Null => None,
-            value => {
-                fits(document, "experiment", place)?;
-                Some(Experiment::from_value(value, &format!("{place}: experiment"))?)
-            }
+            value => Some(Experiment::from_value(value, &format!("{place}: experiment"))?),
         };
-        fits(document, "result", place)?;
-        let result: RunResult = Document::from_value(&document["result"], &at("result"))?;
+        let result: RunResult = Document::from_value(opened.part("result"), &at("result"))?;
         if result.lead >= result.tasks.len().max(1) {
             return Err(at("result").key("lead").wanted("the number of a task"));
         }
         Ok(Saved {
             experiment,
             result,
-            timeline: Document::from_value(&document["timeline"], &at("timeline"))?,
-            shown: Document::from_value(&document["shown"], &at("shown"))?,
+            timeline: Document::from_value(opened.part("timeline"), &at("timeline"))?,
+            lists: Document::from_value(opened.part("lists"), &at("lists"))?,
+            shown: Document::from_value(opened.part("shown"), &at("shown"))?,
         })
-    }
-}
-
-/// Checks that the part of a document called `key` is the one whose hash stands beside it.
-///
-/// Errors: somebody changed it.
-fn fits(document: &Json, key: &str, place: &str) -> Result<(), InputError> {
-    let hash = format!("{key}_sha256");
-    match document[&hash] == sha256(&document[key].to_string()) {
-        true => Ok(()),
-        false => {
-            let what = format!("{key}: is not the one of {hash}");
-            Err(InputError::new(place, what).hint("the document was changed after it was written"))
-        }
     }
 }
 
@@ -170,24 +181,6 @@ fn fits(document: &Json, key: &str, place: &str) -> Result<(), InputError> {
 fn absent(result: &RunResult) -> Json {
     let one = |Unknown { need, why, figures }: &Unknown| json!({"needs": need.as_str(), "why": why, "figures": figures});
     unknown(result).iter().map(one).collect()
-}
-
-/// Whether `text` begins as a document of a run does.
-pub fn is_saved(text: &str) -> bool {
-    text.trim_start().starts_with('{') && text.contains("\"risetime\"")
-}
-
-/// Reads the runs of a file, a document a line, whose lines errors call by `place`.
-///
-/// Errors: as [`Saved::from_json`]'s; no run at all.
-pub fn read_saved(text: &str, place: &str) -> Result<Vec<Saved>, InputError> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let one = |(n, line)| Saved::from_json(line, &format!("{place}:{}", n + 1));
-    let all = lines.map(one).collect::<Result<Vec<_>, _>>()?;
-    match all.is_empty() {
-        true => Err(InputError::new(place, "holds no result")),
-        false => Ok(all),
-    }
 }
 
 /// Groups the runs of series again: one a number, with its summary.

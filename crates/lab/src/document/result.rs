@@ -2,7 +2,7 @@
 //!
 //! Figures that are not known are null, as in the result; why they are not known is derived from `known`, which stands beside them.
 
-use super::value::{At, Document, records};
+use super::value::{At, Document, field, records, words};
 use risetime_analysis::caution::{Caution, WEAK};
 use risetime_analysis::known::Known;
 use risetime_analysis::{
@@ -60,22 +60,6 @@ records! {
     Distributions { tasks, took, waited }
 }
 
-/// Makes documents of words of a table.
-macro_rules! words {
-    ($($name:ty, $to:expr, $of:expr, $wanted:literal;)*) => {
-        $(impl Document for $name {
-            fn to_value(&self) -> Json {
-                let to: fn(&$name) -> &str = $to;
-                to(self).into()
-            }
-            fn from_value(json: &Json, at: &At<'_>) -> Result<Self, InputError> {
-                let of: fn(&str) -> Option<$name> = $of;
-                json.as_str().and_then(of).ok_or_else(|| at.wanted($wanted))
-            }
-        })*
-    };
-}
-
 words! {
     BackendKind, |kind| kind.as_str(), BackendKind::of_word, "a kind of backend";
     EndedBy, |ended| ended.as_str(), ended_by, "an event that ends a burst";
@@ -103,11 +87,6 @@ fn word(
 ) -> Result<Word, InputError> {
     let found = json[key].as_str().and_then(of);
     found.ok_or_else(|| at.key(key).wanted("a word that this version knows"))
-}
-
-/// Reads `key` of a record.
-fn field<T: Document>(json: &Json, at: &At<'_>, key: &str) -> Result<T, InputError> {
-    T::from_value(&json[key], &at.key(key))
 }
 
 /// Returns a reason of the table, or of a plug-in, by its word.

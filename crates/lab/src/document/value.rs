@@ -1,13 +1,13 @@
 //! Values in documents: what each is in JSON, and how it is read back.
 //!
 //! ```text
-//! record      an object, a key a field          number that is not one    null
+//! record      an object, a key a field          no number: null; "inf", "-inf"
 //! list        an array                          word of a table           a text, looked up when it is read
 //! pair        an array of two                   nothing (`None`)          null
 //! ```
 
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
-use risetime_model::{InputError, Settings, Value as Setting};
+use risetime_model::{InputError, Name, Settings, Value as Setting};
 use serde_json::{Map, Value as Json};
 
 /// A place in a document, for faults: the document's name, and the path of keys.
@@ -29,7 +29,7 @@ impl<'a> At<'a> {
     }
 
     /// Returns the place of an item of this list.
-    fn item(&self, number: usize) -> At<'a> {
+    pub(super) fn item(&self, number: usize) -> At<'a> {
         At { name: self.name, path: format!("{}[{number}]", self.path) }
     }
 
@@ -80,6 +80,31 @@ macro_rules! records {
 }
 pub(crate) use records;
 
+/// Makes documents of words of a table.
+macro_rules! words {
+    ($($name:ty, $to:expr, $of:expr, $wanted:literal;)*) => {
+        $(impl $crate::document::value::Document for $name {
+            fn to_value(&self) -> serde_json::Value {
+                let to: fn(&$name) -> &str = $to;
+                to(self).into()
+            }
+            fn from_value(
+                json: &serde_json::Value,
+                at: &$crate::document::value::At<'_>,
+            ) -> Result<Self, risetime_model::InputError> {
+                let of: fn(&str) -> Option<$name> = $of;
+                json.as_str().and_then(of).ok_or_else(|| at.wanted($wanted))
+            }
+        })*
+    };
+}
+pub(crate) use words;
+
+/// Reads `key` of a record.
+pub(crate) fn field<T: Document>(json: &Json, at: &At<'_>, key: &str) -> Result<T, InputError> {
+    T::from_value(&json[key], &at.key(key))
+}
+
 /// Makes documents of identifiers and quantities that are a whole number each.
 macro_rules! numbers {
     ($($name:ident($whole:ident))*) => {
@@ -114,11 +139,16 @@ whole! { u8 u32 u64 usize }
 
 impl Document for f64 {
     fn to_value(&self) -> Json {
-        (*self).into()
+        match self.is_infinite() {
+            true => self.to_string().into(),
+            false => (*self).into(),
+        }
     }
     fn from_value(json: &Json, at: &At<'_>) -> Result<f64, InputError> {
         match json {
             Json::Null => Ok(f64::NAN),
+            Json::String(text) if text == "inf" => Ok(f64::INFINITY),
+            Json::String(text) if text == "-inf" => Ok(f64::NEG_INFINITY),
             number => number.as_f64().ok_or_else(|| at.wanted("a number or null")),
         }
     }
@@ -139,6 +169,16 @@ impl Document for String {
     }
     fn from_value(json: &Json, at: &At<'_>) -> Result<String, InputError> {
         json.as_str().map(String::from).ok_or_else(|| at.wanted("a text"))
+    }
+}
+
+/// A text that lives as long as the program.
+impl Document for &'static str {
+    fn to_value(&self) -> Json {
+        (*self).into()
+    }
+    fn from_value(json: &Json, at: &At<'_>) -> Result<&'static str, InputError> {
+        json.as_str().map(|text| Name::new(text).as_str()).ok_or_else(|| at.wanted("a text"))
     }
 }
 
@@ -164,16 +204,29 @@ impl<T: Document> Document for Vec<T> {
     }
 }
 
-impl<A: Document, B: Document> Document for (A, B) {
-    fn to_value(&self) -> Json {
-        Json::Array(vec![self.0.to_value(), self.1.to_value()])
-    }
-    fn from_value(json: &Json, at: &At<'_>) -> Result<(A, B), InputError> {
-        match json.as_array().map(Vec::as_slice) {
-            Some([a, b]) => Ok((A::from_value(a, &at.item(0))?, B::from_value(b, &at.item(1))?)),
-            _ => Err(at.wanted("a list of two")),
-        }
-    }
+/// Makes documents of tuples: lists of so many.
+macro_rules! tuples {
+    ($($many:literal ($($place:tt $item:ident $name:ident),*);)*) => {
+        $(impl<$($item: Document),*> Document for ($($item,)*) {
+            fn to_value(&self) -> Json {
+                Json::Array(vec![$(self.$place.to_value()),*])
+            }
+            fn from_value(json: &Json, at: &At<'_>) -> Result<Self, InputError> {
+                match json.as_array().map(Vec::as_slice) {
+                    Some([$($name),*]) => {
+                        Ok(($($item::from_value($name, &at.item($place))?,)*))
+                    }
+                    _ => Err(at.wanted(concat!("a list of ", $many))),
+                }
+            }
+        })*
+    };
+}
+
+tuples! {
+    "two" (0 A a, 1 B b);
+    "three" (0 A a, 1 B b, 2 C c);
+    "four" (0 A a, 1 B b, 2 C c, 3 D d);
 }
 
 impl Document for Setting {

@@ -37,6 +37,20 @@ pub fn sweep(
     metrics: &[Metric],
     progress: impl FnMut(usize),
 ) -> Result<Sweep, RunError> {
+    Ok(sweep_of(backend, request, axes, phases, metrics, progress)?.0)
+}
+
+/// Sweeps as [`sweep`] does, and returns the experiment of each point, too.
+///
+/// Errors: as there.
+pub fn sweep_of(
+    backend: &dyn Backend,
+    request: &Request,
+    axes: &[Axis],
+    phases: u32,
+    metrics: &[Metric],
+    progress: impl FnMut(usize),
+) -> Result<(Sweep, Vec<Experiment>), RunError> {
     let grid = grid(axes)?;
     let mut requests = Vec::with_capacity(grid.len());
     let mut experiments = Vec::with_capacity(grid.len());
@@ -56,7 +70,8 @@ pub fn sweep(
         let command = format!("{} --phases {phases}", request.command());
         Point { at, recipe: recipe(&request, phases), command, measured }
     });
-    Ok(Sweep { axes: axes.to_vec(), backend: backend.kind(), points: points.collect() })
+    let points = points.collect();
+    Ok((Sweep { axes: axes.to_vec(), backend: backend.kind(), points }, experiments))
 }
 
 /// `request` with other values, and its experiments.

@@ -27,4 +27,4 @@ pub(super) const MAX_K: u64 = 1_000_000_000;
 /// Speed of the machine's fastest CPU for the kind, at the OPP at which it is fastest.
 pub(super) const MAX_PPM: u64 = 1_000_000;
 /// The most CPUs that a machine may have.
-pub(super) const MAX_CPUS: u64 = 1024;
+pub const MAX_CPUS: u64 = 1024;

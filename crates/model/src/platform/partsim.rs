@@ -17,6 +17,7 @@
 //!
 //! Source: PARTSim (github.com/gabrieleara/PARTSim, commit 37a9a4c of 2023), `librtsim/system_descriptor.cpp`, `simconf/systems/`.
 
+use super::bounds::MAX_CPUS;
 use super::{Domain, Opp, Platform, Topology, Work, checked_word};
 use crate::InputError;
 use crate::input::{check_size, meant, one_line, printable, read_file};
@@ -27,8 +28,6 @@ use std::path::Path;
 
 /// Size limit of each file.
 const MAX_BYTES: usize = 4 << 20;
-/// CPUs of a machine.
-const MAX_CPUS: u64 = 1024;
 /// 100 GHz.
 const MAX_MHZ: u64 = 100_000;
 

@@ -119,7 +119,7 @@ fn verdict(page: &mut Page<'_>, study: &Reproduced) {
 }
 
 /// The page of a study under wrong policies: how many of its rows still hold under each.
-pub fn study_against(study: &Reproduced, all: &[Against], style: &Style) -> String {
+pub fn study_against(study: &Reproduced, all: &[Against], style: &Style) -> Doc {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &format!("{}: {}", study.study, study.about));
     page.hanging("", Ink::Dim, &study.source);

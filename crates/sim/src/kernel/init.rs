@@ -129,7 +129,7 @@ pub(crate) fn machine(
         free_idle_exit: false,
         hooks: None,
         tracker: None,
-        slots: Slots::default(),
+        slots: Slots { switches: tunables.switches, ..Slots::default() },
     }
 }
 

@@ -8,8 +8,8 @@
 
 use risetime_kernel::units::CpuId;
 
-/// The most CPUs a platform may have.
-pub(crate) const MAX_CPUS: usize = 1024;
+/// The most CPUs that a platform may have.
+pub(crate) const MAX_CPUS: usize = risetime_model::platform::MAX_CPUS as usize;
 
 /// A set of CPUs (`cpumask`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

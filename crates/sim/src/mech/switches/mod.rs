@@ -18,8 +18,9 @@ impl Mechanism for state::Own {
     fn groups() -> Vec<Group> {
         vec![GROUP]
     }
-    fn of_machine(e: &Experiment, _: &Machine) -> Switches {
-        of_settings(e.policy.kernel, &e.settings)
+    /// Returns those of the fair class's tunables, which were read of the settings before.
+    fn of_machine(_: &Experiment, m: &Machine) -> Switches {
+        m.slots.switches
     }
 }
 
