@@ -33,7 +33,7 @@ fn what_holds_of_the_response_time_series() {
     let done = rfc_2024();
     assert!(done.holds());
     let missed: Vec<&str> =
-        done.rows().filter(|r| r.holds == Some(false)).map(|r| r.id.as_str()).collect();
+        done.rows().filter(|r| r.misses()).map(|r| r.id.as_str()).collect();
     assert_eq!(
         missed,
         [
@@ -52,14 +52,15 @@ fn what_holds_of_the_response_time_series() {
             "speedometer/score/rfc-v1-x4",
         ]
     );
-    let (held, counted, all) = done.score();
-    assert_eq!(counted - held, missed.len());
-    assert!(counted >= 270 && all > counted, "{counted} of {all}");
+    let score = done.score();
+    assert_eq!(score.document.counted - score.document.held, missed.len());
+    assert_eq!(score.ours.counted, 0, "every number is printed there");
+    assert!(score.document.counted >= 200, "{score:?}");
 }
 
 #[test]
 fn every_miss_is_argued_and_every_changed_experiment_makes_its_row_hold() {
-    for row in rfc_2024().rows().filter(|r| r.holds == Some(false)) {
+    for row in rfc_2024().rows().filter(|r| r.misses()) {
         assert!(!row.reason().is_empty(), "{} says nothing", row.id);
         assert!(row.instead.as_ref().is_none_or(|i| i.holds), "{}: {}", row.id, row.reason());
     }

@@ -26,7 +26,8 @@ fn holds_as_its_page_says(name: &str) -> Reproduced {
 #[test]
 fn governors_of_march_2016() {
     let done = holds_as_its_page_says("muckle-2016");
-    assert!(done.rows().all(|r| r.holds == Some(true)), "{:?}", done.rows().collect::<Vec<_>>());
+    let checks = done.rows().filter(|r| r.list.starts_with("checks of"));
+    assert!(checks.clone().count() == 11 && checks.clone().all(|r| r.holds == Some(true)));
     let cells = done.figures[0].cells.as_ref().expect("a table");
     // The cells to fit are no part of the errors that are judged, and nothing is fitted for one cell alone.
     assert_eq!(cells.cases.iter().filter(|(_, fit)| *fit).count(), 4);
@@ -36,8 +37,10 @@ fn governors_of_march_2016() {
 #[test]
 fn talks_of_2023() {
     let done = holds_as_its_page_says("ospm-2023");
-    let (held, counted, _) = done.score();
-    assert!(held >= 34 && counted == 46, "{held} of {counted} rows hold");
+    let score = done.score();
+    let of = |tally: risetime_analysis::study::Tally| (tally.held, tally.counted);
+    assert_eq!((score.document.counted, score.ours.counted), (32, 14), "{score:?}");
+    assert!(of(score.document).0 >= 20 && of(score.ours).0 >= 13, "{score:?}");
     assert!(done.holds(), "all that misses is argued");
     // What is ours to keep: delays, shares, throttling, servers, timers; over as many phases as a user gets, too.
     let ours = |figure: &str| ["pressure", "overcommit", "rt-burst", "hrtimers"].contains(&figure);

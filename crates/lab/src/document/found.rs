@@ -188,10 +188,10 @@ records! {
     Reproduced { study, about, source, phases, figures }
     ReproducedFigure { id, place, about, command, rows, curves, climb, cells, trade_offs }
     JudgedRow {
-        id, at, list, published, digits, relation, measured, unit, tolerance, holds, note, instead,
+        id, ours, at, list, published, digits, relation, measured, unit, tolerance, holds, note, instead,
     }
     Counterfactual { about, measured, tolerance, holds }
-    Tolerance { last_digit, tick, spread }
+    Tolerance { last_digit, tick, spread, open }
     CurvePair { what, listed, drawn, measured }
     Climbed { wanted, util_est, speed, mainline }
     TradeOff { policy, slack_ms, slack_least_ms, mean_ghz, energy_mj }

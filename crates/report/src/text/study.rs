@@ -141,7 +141,7 @@ pub fn study_against(study: &Reproduced, all: &[Against], style: &Style) -> Doc 
             let cells = std::iter::once(f.id.clone()).chain(counts).chain([told.to_string()]);
             table.inked((!f.told_apart()).then_some(Ink::Bad), cells);
         }
-        page.table(2, &table);
+        page.table(2, table);
     }
     page.blank();
     let what = "not told apart: under the wrong policy more than half of the rows hold that hold \
