@@ -9,8 +9,8 @@ use risetime_model::{Platform, Policy, Study, Workload, library};
 fn every_built_in_platform_parses_without_an_unknown_warning() {
     for e in library::platforms() {
         let p = Platform::load(e.name).unwrap_or_else(|err| panic!("{err}"));
-        assert_eq!((p.name.as_str(), p.about.as_str()), (e.name, e.about.as_str()));
-        assert!(!e.about.is_empty());
+        assert_eq!((p.name.as_str(), p.about.as_str()), (e.name, e.about().as_str()));
+        assert!(!e.about().is_empty());
         // Some have OPPs that the energy model rejects, some have no energy model: sourced, both.
         let known = |w: &String| match e.name {
             _ if p.scaling_driver().is_some() && w.contains("never held to such hardware") => true,
@@ -39,8 +39,8 @@ fn every_built_in_platform_parses_without_an_unknown_warning() {
 fn every_built_in_study_parses_and_keeps_the_published_digits() {
     for e in library::studies() {
         let s = Study::load(e.name).unwrap_or_else(|err| panic!("{err}"));
-        assert_eq!((s.name.as_str(), s.about.as_str()), (e.name, e.about.as_str()));
-        assert!(!e.about.is_empty() && !s.source.is_empty() && !s.is_empty());
+        assert_eq!((s.name.as_str(), s.about.as_str()), (e.name, e.about().as_str()));
+        assert!(!e.about().is_empty() && !s.source.is_empty() && !s.is_empty());
     }
     let s = Study::load("rfc-2024").unwrap_or_else(|err| panic!("{err}"));
     assert!(s.len() >= 270, "{} rows", s.len());
@@ -59,8 +59,8 @@ fn every_built_in_study_parses_and_keeps_the_published_digits() {
 fn every_built_in_policy_parses_and_answers_to_its_aliases() {
     for e in library::policies() {
         let p = Policy::load(e.name).unwrap_or_else(|err| panic!("{err}"));
-        assert_eq!((p.name.as_str(), p.about.as_str()), (e.name, e.about.as_str()));
-        assert!(!e.about.is_empty());
+        assert_eq!((p.name.as_str(), p.about.as_str()), (e.name, e.about().as_str()));
+        assert!(!e.about().is_empty());
         // What follows a second dash (`linux-4.4-walt`) says which variant of that kernel.
         if let Some(name) = e.name.strip_prefix("linux-") {
             let kernel = match name {
@@ -81,8 +81,8 @@ fn every_built_in_policy_parses_and_answers_to_its_aliases() {
 fn every_built_in_workload_parses_and_fits_every_platform() {
     for e in library::workloads() {
         let w = Workload::load(e.name).unwrap_or_else(|err| panic!("{err}"));
-        assert_eq!((w.name.as_str(), w.about.as_str()), (e.name, e.about.as_str()));
-        assert!(!e.about.is_empty());
+        assert_eq!((w.name.as_str(), w.about.as_str()), (e.name, e.about().as_str()));
+        assert!(!e.about().is_empty());
         assert_eq!(w.without_effect, Vec::<String>::new());
         for p in library::platforms() {
             let p = Platform::load(p.name).unwrap_or_else(|err| panic!("{err}"));

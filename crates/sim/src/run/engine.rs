@@ -96,7 +96,9 @@ impl Simulation<'_> {
         let Some((at, ev)) = self.k.q.pop_until(end) else { return Ok(false) };
         self.k.m.now = at;
         self.dispatch(ev);
-        self.drain_resched();
+        if !(self.k.m.need_resched.is_empty() && self.k.m.throttle_work.is_empty()) {
+            self.drain_resched();
+        }
         if self.without.pulls() {
             cause::pull_at_once(self);
         }
@@ -172,14 +174,7 @@ impl Simulation<'_> {
     }
 
     /// Reschedules every CPU that needs to, and lets the tasks go on that got a CPU by it.
-    #[inline]
     pub(crate) fn drain_resched(&mut self) {
-        if !(self.k.m.need_resched.is_empty() && self.k.m.throttle_work.is_empty()) {
-            self.drain_some();
-        }
-    }
-
-    fn drain_some(&mut self) {
         loop {
             while !self.k.m.throttle_work.is_empty() {
                 let due: Vec<CpuId> = self.k.m.throttle_work.iter().collect();

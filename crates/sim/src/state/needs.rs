@@ -1,4 +1,4 @@
-//! What a CPU needs by the short way ([`crate::state::plain`]), and keeps until it changes.
+//! Needs of a CPU by the short way ([`crate::state::plain`]), which it keeps until they change.
 
 use risetime_kernel::units::Util;
 
