@@ -23,7 +23,8 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
 use risetime_model::settings::keys::{
-    FIRST_CPU, GOVERNOR, NI_RANDOM, SCALING_MAX_FREQ, SCALING_MIN_FREQ, TIMER_SLACK_NS, governor,
+    AMD_PSTATE, FIRST_CPU, GOVERNOR, INTEL_PSTATE, NI_RANDOM, SCALING_MAX_FREQ, SCALING_MIN_FREQ,
+    TIMER_SLACK_NS, governor,
 };
 use risetime_model::settings::{
     Catalogue, Default, Home, Int, Key, Neutral, Param, Value, own_name,
@@ -45,6 +46,8 @@ pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 
 /// Parameters of its command line that a guest is told.
 const TOLD: [&str; 1] = ["highres="];
+/// Mode of x86 drivers in which a governor says the frequency.
+const PASSIVE: &str = "passive";
 /// Limits of the frequency, the highest first: written as OPPs of each policy, as the governor is in a way of its own.
 const LIMITS: [Key<Int>; 2] = [SCALING_MAX_FREQ, SCALING_MIN_FREQ];
 
@@ -276,6 +279,14 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
         let why = "no stock kernel has this governor".to_string();
         return Err(refused(e, GOVERNOR.name(), &Value::Name(governor.to_string()), why));
     }
+    for mode in [INTEL_PSTATE, AMD_PSTATE] {
+        if let Some(own) = e.settings.get(&mode).filter(|own| *own != PASSIVE) {
+            let why = format!(
+                "a virtual machine has no such hardware: at most its governors can be had, by {mode}={PASSIVE}"
+            );
+            return Err(refused(e, mode.name(), &Value::Name(own.to_string()), why));
+        }
+    }
     Ok(())
 }
 
@@ -299,6 +310,10 @@ fn refusal(home: Home) -> Option<(String, Neutral)> {
             Neutral::None,
         )),
         Home::Boot(parameter) if TOLD.contains(&parameter) => None,
+        // The guest's driver does what a governor says, as theirs do then.
+        Home::Boot(parameter @ ("intel_pstate=" | "amd_pstate=")) => {
+            Some((format!("{parameter} is of x86"), Neutral::Name(PASSIVE)))
+        }
         Home::Boot(parameter) => Some((
             format!("a kernel is told this when it boots ({parameter}), and the guest is not"),
             Neutral::None,

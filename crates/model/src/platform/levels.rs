@@ -158,3 +158,77 @@ impl Platform {
         self.domains.first().and_then(|d| d.levels).map(|l| (l.driver, l.hwp))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+schema = 1
+name = "x"
+hz = 1000
+[[domain]]
+cpus = "0-1"
+cpus_per_policy = 1
+capacity = 1024
+levels = { scaling_driver = "amd-pstate", highest = 196, nominal = 126, lowest_nonlinear = 42, lowest = 16, nominal_khz = 3301000, latency_ns = 20000 }
+[[domain]]
+cpus = "2"
+capacity = 1024
+levels = { scaling_driver = "amd-pstate", highest = 196, nominal = 126, lowest = 16, nominal_khz = 3301000 }
+[sources]
+capacity = "estimate"
+opp = "estimate"
+"#;
+
+    /// ⌈3301000 · level / 126⌉: what an 8840U's lscpu shows, 419 and 5134 MHz.
+    #[test]
+    fn levels_are_the_operating_points_and_survive_writing_and_reading() {
+        let p = Platform::parse(GOOD, "x.toml").expect("a platform");
+        let d = &p.domains[0];
+        assert_eq!(
+            (d.opps.len(), d.opps[0].freq, d.freq_max()),
+            (181, KHz(419_175), KHz(5_134_889))
+        );
+        let levels = d.levels.expect("levels");
+        for level in 16..=196 {
+            assert_eq!(levels.of_freq(levels.freq(level)), level);
+        }
+        assert_eq!(levels.of_freq(KHz(1)), 16);
+        assert_eq!(Platform::parse(&p.to_toml(), "again.toml").expect("its text"), p);
+    }
+
+    #[test]
+    fn levels_that_cannot_be_are_refused_with_their_place() {
+        for (good, bad, words) in [
+            (
+                "highest = 196",
+                "highest = 125",
+                "`highest` is 125, wanted a whole number from 126 to 255",
+            ),
+            ("lowest = 16", "lowest = 0", "`lowest` is 0, wanted"),
+            ("lowest_nonlinear = 42", "lowest_nonlinear = 127", "from 16 to 126"),
+            ("\"amd-pstate\"", "\"acpi-cpufreq\"", "wanted amd-pstate or intel_pstate"),
+            ("\"amd-pstate\"", "\"intel_pstate\"", "which 126 levels do not divide"),
+            ("highest = 196", "hwp = false, highest = 196", "`hwp` is of intel_pstate"),
+            ("cpus_per_policy = 1\n", "", "CPUs 0-1 have `levels` and one policy"),
+            (
+                "levels = {",
+                "opp = [{ freq_khz = 1000 }]\nlevels = {",
+                "and frequencies are both there",
+            ),
+        ] {
+            let text = GOOD.replacen(good, bad, 1);
+            assert_ne!(text, GOOD, "{bad}");
+            let error = Platform::parse(&text, "x.toml").expect_err(bad).to_string();
+            assert!(error.contains(words) && error.starts_with("x.toml"), "{bad}: {error}");
+        }
+        let other = GOOD.rsplit_once("levels = {").expect("two");
+        let text = format!(
+            "{}opp = [{{ freq_khz = 1000 }}]\n[sources]\ncapacity = \"e\"\nopp = \"e\"\n",
+            other.0
+        );
+        let error = Platform::parse(&text, "x.toml").expect_err("two drivers").to_string();
+        assert!(error.contains("different drivers"), "{error}");
+    }
+}

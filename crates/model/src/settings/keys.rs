@@ -36,6 +36,10 @@ of_catalogue! {
     RT_UCLAMP_MIN: Int = "sched_util_clamp_min_rt_default";
     /// The cpufreq governor.
     GOVERNOR: Name = "governor";
+    /// Mode of the driver intel_pstate.
+    INTEL_PSTATE: Name = "intel_pstate";
+    /// Mode of the driver amd-pstate.
+    AMD_PSTATE: Name = "amd_pstate";
     /// `schedutil`'s shortest time between two changes.
     RATE_LIMIT_US: Int = "rate_limit_us";
     /// Highest frequency of a policy.

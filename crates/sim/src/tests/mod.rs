@@ -29,7 +29,6 @@ mod placed;
 mod power_hal;
 mod pressure;
 mod properties;
-#[expect(clippy::float_arithmetic, reason = "times in ms")]
 mod pstate;
 mod residencies;
 mod rt_groups;

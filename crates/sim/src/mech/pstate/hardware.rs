@@ -79,6 +79,7 @@ impl Policy<'_, '_> {
         let Some(allowed) = self.levels_allowed() else { return };
         let now = self.m().now;
         let busy = self.busy_time(cpu);
+        let all = self.wants_all(cpu);
         let Some(own) = self.d().slots.pstate.as_mut().and_then(|perf| perf.own.as_mut()) else {
             return;
         };
@@ -86,7 +87,10 @@ impl Policy<'_, '_> {
             return;
         }
         own.planned = true;
-        own.wakes(now, busy, allowed);
+        match all {
+            true => own.jump(now, busy, allowed.1),
+            false => own.wakes(now, busy, allowed),
+        }
         let at = now + own.manner.interval;
         self.plan_look(at);
         self.follow_hardware();
@@ -97,10 +101,7 @@ impl Policy<'_, '_> {
         let Some(allowed) = self.levels_allowed() else { return };
         let (now, cpu) = (self.m().now, self.d().related[0]);
         let busy = self.busy_time(cpu);
-        let capacity = self.m().cpu(cpu).capacity;
-        let has = self.m().busy(cpu);
-        // What `explain` has the CPU want in place of what it aims at.
-        let all = self.m().hook(Util(0), |h, own| h.dvfs_util(has, capacity, own)) > Util(0);
+        let all = self.wants_all(cpu);
         let runs = self.m().cpu(cpu).slots.pstate.as_ref().is_some_and(|c| c.is_busy());
         let Some(own) = self.d().slots.pstate.as_mut().and_then(|perf| perf.own.as_mut()) else {
             return;
@@ -115,6 +116,13 @@ impl Policy<'_, '_> {
             self.plan_look(at);
         }
         self.follow_hardware();
+    }
+
+    /// Whether `explain` has `cpu` want everything, in place of what its hardware aims at.
+    fn wants_all(&self, cpu: CpuId) -> bool {
+        let m = self.m();
+        let capacity = m.cpu(cpu).capacity;
+        m.hooked() && m.hook(Util(0), |h, own| h.dvfs_util(m.busy(cpu), capacity, own)) > Util(0)
     }
 
     /// Plans the hardware's next look.
