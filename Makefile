@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees bench lint golden doc book fmt clean
+.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-rt-app bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -64,6 +64,9 @@ highs: ## build HiGHS and ask it for the optimiser's optima again (cmake, g++, l
 evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless said; SECONDS: stop by itself)
 	@$(CARGO) run --release --locked --quiet -p risetime-lab --example guarantees -- run $(or $(FILES),10000) $(SECONDS)
 	@$(CARGO) test --locked -p risetime-lab --test lab guarantees
+
+evidence-rt-app: ## rounds of the packaged rt-app 1.0 beside simulated ones (root; adds what the record lacks)
+	@RECORD=1 scripts/rt-app.sh $(CARGO) test --locked -p risetime --test cli rounds
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

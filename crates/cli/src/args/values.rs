@@ -146,7 +146,8 @@ pub(super) fn placeholder(text: &str) -> Result<Change, String> {
     let name = |name: &str| {
         let name = name.trim_start_matches("__").trim_end_matches("__");
         let fine = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-        (!name.is_empty() && name.chars().all(fine)).then(|| format!("__{name}__"))
+        let parts = |name: &str| name.split('_').all(|p| !p.is_empty() && p.chars().all(fine));
+        parts(name).then(|| format!("__{name}__"))
     };
     let parts = text.split_once('=').and_then(|(key, value)| Some((name(key)?, value)));
     let (key, value) = parts.ok_or("wanted NAME=VALUE in capitals, as in DURATION=5")?;

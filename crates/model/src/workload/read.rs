@@ -30,6 +30,8 @@ const MAX_BYTES: usize = 4 << 20;
 /// Hint for a file that is a part of a workload.
 const PARTS: &str = "where `global`, `resources` and tasks are files of their own, rt-app's merge.py \
      makes one file of them";
+/// Keys of a file.
+const OF_ROOT: [&str; 4] = ["global", "resources", "taskgroups", "tasks"];
 /// Longest `duration`, in s.
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
@@ -213,13 +215,16 @@ impl<'a> Reader<'a> {
                     parts.groups = self.taskgroups(self.object(&prop.value, "`taskgroups`")?)?;
                 }
                 other => {
-                    let known = ["global", "resources", "taskgroups", "tasks"];
-                    let text = passed_over("", other, &known);
+                    let text = passed_over("", other, &OF_ROOT);
                     parts.without_effect.push(text);
                 }
             }
         }
         let Some(tasks) = tasks else {
+            let unknown = |p: &&ObjectProp<'a>| !OF_ROOT.contains(&p.name.as_str());
+            if let Some(prop) = root.properties.iter().find(unknown) {
+                return Err(self.unknown(prop, "", prop.name.as_str(), &OF_ROOT));
+            }
             let e = self.error(tree, "no `tasks`, wanted an object of tasks");
             return Err(if root.properties.is_empty() { e } else { e.hint(PARTS) });
         };
