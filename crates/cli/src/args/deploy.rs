@@ -1,10 +1,9 @@
 //! Arguments of `risetime deploy`.
 
 use super::rtapp::{Reader, Reading};
-use super::values::{cpus, file, percents, permille, setting, utilisation};
+use super::values::{CpuList, cpus, file, percents, permille, setting, utilisation};
 use crate::complete;
 use clap::{Args, Subcommand, ValueEnum};
-use risetime_kernel::units::CpuId;
 use risetime_model::settings::Value;
 use std::path::PathBuf;
 
@@ -263,10 +262,6 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) reading: Reading,
 }
-
-/// CPUs, ascending.
-#[derive(Clone, Debug)]
-pub(crate) struct CpuList(pub(crate) Vec<CpuId>);
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduler {

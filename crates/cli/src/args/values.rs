@@ -1,6 +1,5 @@
 //! Values of words on the command line, and what was wanted in place of a word that says nothing.
 
-use super::deploy::CpuList;
 use super::{Picture, StartUtils};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use risetime_analysis::explain::Over;
@@ -11,6 +10,10 @@ use risetime_model::settings::Value;
 use risetime_model::workload::Change;
 use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
+
+/// CPUs, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuList(pub(crate) Vec<CpuId>);
 
 pub(super) fn utilisation(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

@@ -64,12 +64,13 @@ fn within<'t>(text: &'t str, from: usize, to: usize, quoted: bool, all: &mut Vec
     let bytes = text.as_bytes();
     let mut at = from;
     while at + 4 < to {
-        let name = name_in(&bytes[(at + 2).min(to)..to]);
+        if !bytes[at..].starts_with(b"__") {
+            at += 1;
+            continue;
+        }
+        let name = name_in(&bytes[at + 2..to]);
         let ends = at + 2 + name;
-        let is_one = bytes[at..].starts_with(b"__")
-            && name > 0
-            && bytes[ends..to].starts_with(b"__")
-            && (quoted || ends + 2 == to);
+        let is_one = name > 0 && bytes[ends..to].starts_with(b"__") && (quoted || ends + 2 == to);
         if is_one {
             all.push(Found { name: &text[at + 2..ends], from: at, to: ends + 2, quoted });
             at = ends + 2;

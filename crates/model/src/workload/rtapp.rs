@@ -54,7 +54,7 @@ impl RtApp {
     }
 }
 
-/// What follows from the rt-app that a file means.
+/// The rt-app that a file means, and what follows from it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Which {
     pub(super) rt_app: RtApp,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Number of files that are wanted, and of kinds of sources.
 const WANTED: (usize, usize) = (40, 10);
 
-/// What stands of one file in `right.txt`.
+/// Entry of one file in `right.txt`.
 #[derive(Default)]
 struct Right {
     file: String,
@@ -71,7 +71,7 @@ fn load(right: &Right, which: &str) -> Result<Workload, String> {
     Workload::load_changed(path.to_str().expect("UTF-8"), &changes).map_err(|e| e.to_string())
 }
 
-/// Four CPUs without idle states, at one frequency.
+/// Returns four CPUs without idle states, at one frequency.
 fn platform() -> Platform {
     let mut platform = Platform::load("laptop4").expect("built in");
     for d in &mut platform.domains {
