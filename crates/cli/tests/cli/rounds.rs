@@ -84,7 +84,7 @@ fn changed(name: &str, loop_ns: u64) -> String {
             "\"duration\"" => Some(format!("\"duration\": {SECONDS},")),
             "\"calibration\"" => Some(format!("\"calibration\": {loop_ns},")),
             "\"default_policy\"" => Some("\"default_policy\": \"SCHED_FIFO\",".into()),
-            "\"log_basename\"" => Some("\"log_basename\": \"l\"".into()),
+            "\"log_basename\"" => Some("\"log_basename\": \"l\",".into()),
             _ => Some(line.into()),
         }
     };
