@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-scores bench lint golden doc book fmt clean
+.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-scores evidence-rt-app bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -69,6 +69,8 @@ evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless 
 evidence-scores: ## how many rows of each study hold, and how many under wrong policies (half an hour)
 	@$(CARGO) run --release --locked --quiet -p risetime-study --example scores -- $(STUDY)
 	@$(CARGO) test --locked -p risetime-study scores
+evidence-rt-app: ## rounds of the packaged rt-app 1.0 beside simulated ones (root; adds what the record lacks)
+	@RECORD=1 scripts/rt-app.sh $(CARGO) test --locked -p risetime --test cli rounds
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

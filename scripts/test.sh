@@ -50,17 +50,7 @@ if ! command -v valgrind >/dev/null; then
     missing+=("instructions of six commands: needs valgrind (sudo apt-get install valgrind)")
 fi
 
-# rt-app 1.0-1, which Debian packages: unpacked and not installed where it is not there.
-rtapp=$(realpath -m "${CARGO_TARGET_DIR:-target}")/tools/rt-app
-if ! command -v rt-app >/dev/null && [ ! -x "$rtapp/usr/bin/rt-app" ]; then
-    mkdir -p "$rtapp" && (cd "$rtapp" && apt-get download -q rt-app libjson-c5 &&
-        for package in ./*.deb; do dpkg-deb -x "$package" . || exit 1; done)
-fi
-if ! command -v rt-app >/dev/null && [ -x "$rtapp/usr/bin/rt-app" ]; then
-    export PATH="$rtapp/usr/bin:$PATH"
-    LD_LIBRARY_PATH="$(dirname "$(find "$rtapp" -name 'libjson-c.so.5' -print -quit)")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-    export LD_LIBRARY_PATH
-fi
+. scripts/rt-app.sh
 if ! command -v rt-app >/dev/null || [ "$(id -u)" -ne 0 ]; then
     skip+=(--skip packaged_rt_app_)
     missing+=("tests beside rt-app 1.0: needs rt-app (sudo apt-get install rt-app) and root, for its real-time tasks")

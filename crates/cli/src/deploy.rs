@@ -2,6 +2,7 @@
 //! and converted.
 
 use crate::args::deploy as asked;
+use crate::args::rtapp::Reading;
 use crate::interference;
 use crate::output::{self, Failure};
 use crate::run::Bar;
@@ -255,10 +256,12 @@ fn what_is_asked(args: &asked::Plan, fit: Fit) -> Result<Asked, Failure> {
 /// graph's deadline.
 fn needs(args: &asked::Plan, platform: &Platform) -> Result<(Needs, Vec<String>), Failure> {
     let file = args.file.as_str();
+    reads(file, &args.reading)?;
     let set = match () {
         () if is_yaml(file) => names::task_set(file, Span::from_us(args.tick_us))?,
         () if file.ends_with(".json") || names::is_workload(file) => {
-            TaskSet::of_workload(&names::workload(file, &[])?.bind(platform)?)?
+            let workload = names::workload(file, &args.reading.changes())?;
+            TaskSet::of_workload(&workload.bind(platform)?)?
         }
         () => return Ok((names::needs(file)?, Vec::new())),
     };
@@ -325,7 +328,21 @@ fn drawn(args: &asked::Draw) -> Result<ExitCode, Failure> {
     write(&set, &args.written)
 }
 
+/// Checks that how a file for rt-app is to be read is said of none but such a file.
+fn reads(file: &str, reading: &Reading) -> Result<(), Failure> {
+    let other = is_yaml(file) || file.ends_with(".toml");
+    let said = match reading.fill.is_empty() {
+        true => "--rt-app",
+        false => "--fill",
+    };
+    match other && !reading.changes().is_empty() {
+        true => Err(Failure::input(said, format!("is for rt-app's JSON, and {file} is none"))),
+        false => Ok(()),
+    }
+}
+
 fn converted(args: &asked::Convert) -> Result<ExitCode, Failure> {
+    reads(&args.file, &args.reading)?;
     if is_yaml(&args.file)
         && let Some(platform) = names::partsim(&args.file, args.plain.as_deref())?
     {
@@ -333,7 +350,10 @@ fn converted(args: &asked::Convert) -> Result<ExitCode, Failure> {
     }
     let set = match args.file.ends_with(".toml") {
         true => TaskSet::of_needs(&names::needs(&args.file)?),
-        false => names::task_set(&args.file, Span::from_us(args.tick_us))?,
+        false if is_yaml(&args.file) => names::task_set(&args.file, Span::from_us(args.tick_us))?,
+        false => {
+            TaskSet::of_workload(&names::workload(&args.file, &args.reading.changes())?)?
+        }
     };
     let set = if args.slices { sliced(&set) } else { set };
     write(&set, &args.written)
@@ -347,7 +367,11 @@ fn write(set: &TaskSet, how: &asked::Written) -> Result<ExitCode, Failure> {
         asked::Policy::Fifo => Scheduling::Fifo,
         asked::Policy::Rr => Scheduling::Rr,
     };
-    put(&set.to_rtapp(scheduling, how.together_us.map(Span::from_us))?, how)
+    let text = set.to_rtapp(scheduling, how.together_us.map(Span::from_us))?;
+    let Some(reader) = how.reader else { return put(&text, how) };
+    let exported = Workload::parse(&text, "the set")?.exported(reader.rt_app(), None);
+    exported.notes.iter().for_each(|note| output::note(note));
+    put(&exported.text, how)
 }
 
 fn put(text: &str, how: &asked::Written) -> Result<ExitCode, Failure> {

@@ -30,6 +30,7 @@ pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
         seconds: args.seconds,
         seed: args.seed,
         noise: Some(OF_THE_VM),
+        changes: args.reading.changes(),
         ..Request::new(args.workload.clone(), args.platform.clone())
     };
     // What is wrong with what was asked for comes before any boot.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! time of a CPU at its highest frequency
-//!   a job       work · 1024 / speed / (1 − ρ) + 2 switches        ρ = interrupt / tick + Σ interrupt / period
+//!   a job       (work · 1024 / speed + clock) / (1 − ρ) + 2 switches        ρ = interrupt / tick + Σ interrupt / period
 //!   once        jitter of timers, an interrupt of each kind, the way out of an idle state, a frequency on its way:
 //!               a deadline is so much earlier; under EDF twice the way out, which comes late and makes who wakes then due later
 //! ```
@@ -20,6 +20,9 @@
 //! budget ≥ job · fastest / floor + min(change, tick) · (fastest − slowest)       floor: the speed that the budget itself asks for
 //!        ≥ job · fastest / slowest                                             whichever is less
 //! ```
+//!
+//! What passes by the clock (`runtime`) takes as long at any speed: it is charged at most as at the highest, and a rise of the frequency
+//! costs it nothing more.
 //!
 //! The fair server of a CPU takes 50 ms of a second from real-time tasks where ordinary ones starve: where real-time ones may run for
 //! 950 ms within some second.
@@ -83,10 +86,24 @@ pub struct Cpu {
 pub struct Need {
     /// ns of a CPU of capacity 1024 at its highest frequency, its margin included.
     pub work: u64,
+    /// ns that pass by the clock beside that, at any speed, their margin included.
+    pub clock: u64,
     /// ns.
     pub period: u64,
     /// ns, from release.
     pub deadline: u64,
+}
+
+impl Need {
+    /// The time of a job on a CPU of capacity 1024 at its highest frequency, in ns.
+    pub(crate) fn whole(&self) -> u64 {
+        self.work.saturating_add(self.clock)
+    }
+
+    /// The same time where that CPU's speed is `fastest`, in ns of capacity 1024. Rounding: up.
+    pub(crate) fn at(&self, fastest: Capacity) -> u64 {
+        self.work.saturating_add(scaled(self.clock, fastest.0, 1024))
+    }
 }
 
 /// A reservation, in ns, whose deadline is its period: the task's deadline, or what is sure to pass between two of its wakeups, if that
@@ -249,16 +266,16 @@ impl<'a> On<'a> {
         }
     }
 
-    /// The time that a job of `work` takes at `speed`, interrupts and switches included, in ns.
-    fn takes(&self, work: u64, speed: u64) -> u64 {
-        let wall = scaled(work, 1024, speed);
+    /// The time that a job of `t` takes at `speed`, interrupts and switches included, in ns.
+    fn takes(&self, t: &Need, speed: u64) -> u64 {
+        let wall = scaled(t.work, 1024, speed).saturating_add(t.clock);
         scaled(wall, 1_000_000, self.left).saturating_add(2 * self.m.switch.0)
     }
 
     /// Turns the CPU's tasks into loads at `speed`.
     fn loads(&self, speed: u64) -> Vec<Load> {
         let load = |t: &Need| Load {
-            runtime: self.takes(t.work, speed),
+            runtime: self.takes(t, speed),
             period: t.period,
             deadline: t.deadline,
         };
@@ -274,7 +291,7 @@ impl<'a> On<'a> {
             if load.runtime > load.deadline {
                 return Err(format!(
                     "a job of {} µs may take {} µs there, and {} µs may pass before it begins: due within {} µs",
-                    t.work.div_ceil(1000),
+                    t.whole().div_ceil(1000),
                     load.runtime.div_ceil(1000),
                     earlier.div_ceil(1000),
                     t.deadline / 1000
@@ -329,7 +346,7 @@ impl<'a> On<'a> {
                 };
                 return Err(format!(
                     "a job of {} µs, due within {} µs, {takes}",
-                    task.work.div_ceil(1000),
+                    task.whole().div_ceil(1000),
                     task.deadline / 1000
                 ));
             }
@@ -422,10 +439,12 @@ impl<'a> On<'a> {
         let room = self.m.room(self.cpu);
         let periods: Vec<u64> = self.tasks.iter().map(|t| self.server_period(t)).collect();
         let least: Vec<u64> = self.tasks.iter().map(|t| self.least(t)).collect();
-        let amply = |(least, period): (&u64, &u64)| {
-            self.lasting(*least, *period).max(scaled(*least, 100 + MARGIN, 100)).min(*period)
+        let fixed: Vec<u64> = self.tasks.iter().map(|t| self.by_clock(t)).collect();
+        let amply = |i: usize| {
+            let lasting = self.lasting((least[i], fixed[i]), periods[i]);
+            lasting.max(scaled(least[i], 100 + MARGIN, 100)).min(periods[i])
         };
-        let most: Vec<u64> = least.iter().zip(&periods).map(amply).collect();
+        let most: Vec<u64> = (0..least.len()).map(amply).collect();
         let all = |percent: u64| -> Vec<u64> {
             let part = |(least, most): (&u64, &u64)| {
                 let more = most.saturating_sub(*least);
@@ -442,8 +461,8 @@ impl<'a> On<'a> {
         // Frequencies that the smaller budgets ask for are lower.
         let lasts = (0..self.tasks.len()).map(|i| {
             let needed = self
-                .lasting(least[i], periods[i])
-                .min(self.charged(least[i], bw(runtimes[i], periods[i])));
+                .lasting((least[i], fixed[i]), periods[i])
+                .min(self.charged((least[i], fixed[i]), bw(runtimes[i], periods[i])));
             let more = needed.saturating_sub(least[i]);
             match (runtimes[i] - least[i]).checked_mul(100) {
                 Some(has) if more > 0 => (has / more).min(100),
@@ -460,30 +479,33 @@ impl<'a> On<'a> {
         // The tick, and the timers of the others; its own has expired before.
         let interrupts = self.m.interrupt.0 * self.tasks.len() as u64;
         let overhead = 2 * self.m.switch.0 + interrupts + self.m.noise.0.0;
-        let own = scaled(t.work, 1_000_000, self.left);
+        let own = scaled(t.work, 1_000_000, self.left).saturating_add(self.by_clock(t));
         own.saturating_add(scaled(overhead, self.fastest, 1024)).div_ceil(1000) * 1000
     }
 
-    /// The runtime that a job is charged at most that needs `least`, under a reservation of that
+    /// The part of that which passes by the clock: no frequency charges more for it than the highest.
+    fn by_clock(&self, t: &Need) -> u64 {
+        scaled(scaled(t.clock, self.fastest, 1024), 1_000_000, self.left)
+    }
+
+    /// The runtime that a job is charged at most that needs `least`, of which `fixed` by the clock, under a reservation of that
     /// bandwidth.
-    fn charged(&self, least: u64, bandwidth: u64) -> u64 {
-        let whole = scaled(least, self.fastest, self.slowest);
+    fn charged(&self, (least, fixed): (u64, u64), bandwidth: u64) -> u64 {
+        let work = least.saturating_sub(fixed);
+        let whole = scaled(work, self.fastest, self.slowest).saturating_add(fixed);
         if !self.varies() || !self.cpu.invariant {
             return whole;
         }
         let floor = self.speed_for(bandwidth);
         let window = self.cpu.change.0.min(self.m.tick.0);
-        let risen = scaled(least, self.fastest, floor).saturating_add(scaled(
-            window,
-            self.fastest - self.slowest,
-            1024,
-        ));
-        whole.min(risen)
+        let risen = scaled(work, self.fastest, floor).saturating_add(fixed);
+        whole.min(risen.saturating_add(scaled(window, self.fastest - self.slowest, 1024)))
     }
 
     /// The least runtime that lasts whatever the frequency does.
-    fn lasting(&self, least: u64, period: u64) -> u64 {
-        let whole = scaled(least, self.fastest, self.slowest);
+    fn lasting(&self, (least, fixed): (u64, u64), period: u64) -> u64 {
+        let work = least.saturating_sub(fixed);
+        let whole = scaled(work, self.fastest, self.slowest).saturating_add(fixed);
         if !self.varies() {
             return least;
         }
@@ -492,9 +514,9 @@ impl<'a> On<'a> {
         let at = below.map(|speed| {
             let asks = scaled((speed + 1) << 10, period, 1 << 20);
             let asks = if speed == 0 { 0 } else { asks };
-            asks.max(self.charged(least, bw(asks.max(1), period))).max(least)
+            asks.max(self.charged((least, fixed), bw(asks.max(1), period))).max(least)
         });
-        at.filter(|q| self.charged(least, bw(*q, period)) <= *q).min().unwrap_or(whole)
+        at.filter(|q| self.charged((least, fixed), bw(*q, period)) <= *q).min().unwrap_or(whole)
     }
 
     /// The work fits at the lowest speed that there can be while a task of them is active.

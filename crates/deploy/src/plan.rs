@@ -20,8 +20,8 @@
 
 use crate::admit::Scheduler;
 use crate::machine::{self, Budget, Machine, Proof};
-use crate::{Fit, Load, Share, Task};
-use risetime_kernel::units::{Capacity, CpuId, KHz, Span};
+use crate::{Fit, Share};
+use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_model::Platform;
 use risetime_model::needs::{Need, Needs, What};
 use risetime_model::platform::Domain;
@@ -204,9 +204,12 @@ impl<'a> Planner<'a> {
     fn new(needs: &'a Needs, platform: &Platform, m: &'a Machine, rules: Rules) -> Planner<'a> {
         let need = |t: &Need, d: &Domain| {
             let own = load(t, d)?;
-            let more = u128::from(own.runtime) * u128::from(100 + rules.margin_percent);
-            let work = u64::try_from(more.div_ceil(100)).unwrap_or(u64::MAX);
-            Some(machine::Need { work, period: own.period, deadline: own.deadline })
+            let with_margin = |ns: u128| {
+                let more = ns * u128::from(100 + rules.margin_percent);
+                u64::try_from(more.div_ceil(100)).unwrap_or(u64::MAX)
+            };
+            let (work, clock) = (with_margin(own.work.into()), with_margin(own.clock.into()));
+            Some(machine::Need { work, clock, ..own })
         };
         let on = needs.tasks.iter().map(|t| platform.domains.iter().map(|d| need(t, d)).collect());
         let cpus = m.cpus.len();
@@ -239,7 +242,8 @@ impl<'a> Planner<'a> {
     }
 
     fn share(&self, task: usize, cpu: usize) -> f64 {
-        self.need(task, cpu).map_or(0.0, |n| Share::of(n.work, n.period).as_f64())
+        let fastest = self.m.cpus[cpu].fastest();
+        self.need(task, cpu).map_or(0.0, |n| Share::of(n.at(fastest), n.period).as_f64())
     }
 
     /// Whether the file, and who asked for the plan, let the task onto the CPU.
@@ -302,9 +306,9 @@ impl<'a> Planner<'a> {
     /// Puts all that are to be guaranteed somewhere, the largest first; whether all have a place.
     fn place(&mut self, fits: Fits<'_, Self>) -> bool {
         let best = |i: usize| {
-            (0..self.m.cpus.len()).filter_map(|c| self.need(i, c)).min_by_key(|n| n.work)
+            (0..self.m.cpus.len()).filter_map(|c| self.need(i, c)).min_by_key(machine::Need::whole)
         };
-        let density = |n: &machine::Need| Share::of(n.work, n.deadline.min(n.period).max(1));
+        let density = |n: &machine::Need| Share::of(n.whole(), n.deadline.min(n.period).max(1));
         let mut order: Vec<(usize, Share)> =
             (0..self.on.len()).filter_map(|i| Some((i, density(&best(i)?)))).collect();
         order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -478,7 +482,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The load of a need that can be guaranteed, on a CPU of this domain as one of capacity 1024 would
+/// The need that can be guaranteed on a CPU of this domain, its work as a CPU of capacity 1024 would
 /// see it; `None`: it does not say how long it takes. Work of a kind
 ///
 /// ```text
@@ -486,7 +490,7 @@ impl<'a> Planner<'a> {
 /// ```
 ///
 /// Rounding: up.
-pub(crate) fn load(need: &Need, domain: &Domain) -> Option<Load> {
+pub(crate) fn load(need: &Need, domain: &Domain) -> Option<machine::Need> {
     let (work, period, deadline) = match need.what {
         What::Job { runtime, period, deadline } => (runtime, period, deadline),
         What::Share { runtime, period } => (runtime, period, period),
@@ -501,17 +505,18 @@ pub(crate) fn load(need: &Need, domain: &Domain) -> Option<Load> {
         let scaled = u128::from(work.0) * u128::from(domain.capacity.0) * 1_000_000;
         others += scaled.div_ceil(1024 * ppm);
     }
-    // The clock does not wait for a slow CPU: there it is less work.
+    // The clock does not wait for a slow CPU.
     plain = plain.saturating_sub(need.clock.0);
-    others += (u128::from(need.clock.0) * u128::from(domain.capacity.0)).div_ceil(1024);
-    let work = Span(u64::try_from(u128::from(plain) + others).unwrap_or(u64::MAX));
-    Some(Task { name: String::new(), work, period, deadline }.on(Capacity(1024)))
+    let work = u64::try_from(u128::from(plain) + others).unwrap_or(u64::MAX);
+    let (clock, period, deadline) = (need.clock.0, period.0.max(1), deadline.0);
+    Some(machine::Need { work, clock, period, deadline })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::machine::Cpu;
+    use risetime_kernel::units::Capacity;
 
     const RULES: Rules = Rules { scheduler: Scheduler::Edf, fit: Fit::Worst, margin_percent: 0 };
 
@@ -576,6 +581,28 @@ mod tests {
         let e = of(96, &rpi4, 100, 0..4).expect_err("too much for the kernel");
         assert_eq!((e[0].at.as_str(), e[0].name.as_str()), ("n.toml:4:1", "a"));
         assert!(e[0].reason.contains("the kernel admits 95.0 %"), "{e:?}");
+    }
+
+    /// 3.9 of 20 ms by the clock are 3.9 ms at the lowest frequency, too, and 5 % of margin; as much work is twice that at half the speed, for
+    /// which it asks.
+    #[test]
+    fn time_that_passes_by_the_clock_is_not_work_at_a_low_frequency() {
+        let rpi4 = Platform::load("rpi4").expect("built in");
+        let mut slow = machine(&rpi4, 100);
+        for cpu in &mut slow.cpus {
+            cpu.speeds = (1..=4).map(|n| (KHz(250_000 * n), Capacity(256 * n))).collect();
+        }
+        let reserved = |clock: Span| {
+            let mut needs = needs(&[("a", "period_us = 20000\nruntime_us = 3900")]);
+            needs.tasks[0].clock = clock;
+            let plan = plan(&needs, &rpi4, &slow, RULES).expect("room");
+            match plan.tasks[0].attr {
+                Attr::Deadline(runtime, ..) => runtime.0 / 1000,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(reserved(Span::from_us(3900)), 4097);
+        assert!(reserved(Span(0)) >= 7802);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! Test: [`risetime_kernel::supply`], where its sources are.
 
 use crate::admit::Order;
+use crate::machine;
 use crate::plan::{NoRoom, load};
 use crate::{Fit, Load, Task};
 use risetime_kernel::supply::{FpTask, Supply, fixed_priorities_hold, response_under};
@@ -66,7 +67,14 @@ pub fn server(
         let task = &needs.tasks[i];
         NoRoom { at: task.at.clone(), name: task.name.clone(), reason }
     };
-    let of = |d: &Domain| -> Vec<Option<Load>> { needs.tasks.iter().map(|t| load(t, d)).collect() };
+    let of = |d: &Domain| -> Vec<Option<Load>> {
+        let on = |n: machine::Need| Load {
+            runtime: n.at(d.capacity),
+            period: n.period,
+            deadline: n.deadline,
+        };
+        needs.tasks.iter().map(|t| load(t, d).map(on)).collect()
+    };
     let unknown: Vec<NoRoom> = of(&platform.domains[0])
         .iter()
         .enumerate()

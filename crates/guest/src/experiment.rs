@@ -417,6 +417,9 @@ fn carry_out(
                 if let Err(what) = act(shared, event, attrs) {
                     return fail(shared, task, &what);
                 }
+                if shared.objects.spins(event) {
+                    worker.leave_out_waiting();
+                }
             }
             // The loop above takes phases in.
             Some(Step::Exit | Step::Phase(_)) => return,

@@ -10,7 +10,7 @@
 //!
 //! With `pi_enabled` a mutex is the kernel's own (FUTEX_LOCK_PI). What each does is what it does in the simulator's `sync.rs`.
 
-use risetime_job::{Expiry, Timer};
+use risetime_job::{Event, Expiry, Timer};
 use risetime_kernel::units::{Instant, Span};
 use rustix::thread::futex::{self, Flags};
 use std::collections::VecDeque;
@@ -70,6 +70,12 @@ impl Objects {
             timers: list(objects.timers),
             pi: objects.pi,
         }
+    }
+
+    /// Whether a thread may have been awake while it waited in `event`: who waits for a mutex of the kernel's spins there as long as
+    /// its owner is on a CPU (since 5.15, kernel/locking/rtmutex.c:rtmutex_spin_on_owner), which is none of its work.
+    pub(crate) fn spins(&self, event: Event) -> bool {
+        self.pi && matches!(event, Event::Lock(_) | Event::Wait { .. })
     }
 
     pub(crate) fn lock(&self, mutex: u32) {
@@ -189,19 +195,31 @@ mod tests {
     use std::time::Duration;
 
     fn objects() -> Objects {
+        objects_with(false)
+    }
+
+    fn objects_with(pi: bool) -> Objects {
         Objects::new(&job::Objects {
             mutexes: 1,
             conds: 1,
             semaphores: 2,
             timers: 1,
-            pi: false,
+            pi,
             barriers: vec![4],
         })
     }
 
     #[test]
     fn a_mutex_lets_one_in_at_a_time() {
-        let o = objects();
+        one_at_a_time(&objects());
+    }
+
+    #[test]
+    fn a_mutex_that_inherits_lets_one_in_at_a_time() {
+        one_at_a_time(&objects_with(true));
+    }
+
+    fn one_at_a_time(o: &Objects) {
         let (inside, total) = (AtomicU32::new(0), AtomicU64::new(0));
         thread::scope(|s| {
             for _ in 0..4 {

@@ -257,6 +257,11 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Leaves what the thread took since its last work out of the next one: it waited for somebody in the kernel, awake.
+    pub(crate) fn leave_out_waiting(&mut self) {
+        self.accounted = self.time.now();
+    }
+
     /// Runs for ever, without any system call.
     pub(crate) fn run_for_ever(&self) -> ! {
         loop {

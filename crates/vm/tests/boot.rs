@@ -1,17 +1,18 @@
 //! A real kernel, booted: needs `make vm`. Bands are wide enough for every kernel since 6.12;
 //! nothing here is a figure of one version.
 //!
-//! Seven boots, and no other test has any: what a boot costs is most of what the tests take. How the
+//! Eight boots, and no other test has any: what a boot costs is most of what the tests take. How the
 //! simulator compares with a real kernel is judged by recordings (`crates/verify/tests/recorded.rs`).
 
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::JobMark;
 use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_sim::settings::{GOVERNOR, RATE_LIMIT_US, SCHED_ENERGY_AWARE};
 use risetime_trace::{Backend, Event, Memory, SwitchOut, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -170,6 +171,55 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
 /// A CPU goes and comes back when it is told to, some ms later; in between nothing of the workload runs
 /// there, and its task, which may run nowhere else, runs elsewhere. Beside it a chain of two tasks, whose jobs the agent
 /// tells: as many as they were awake for, and when.
+/// Time on a CPU of each task, in ms.
+fn running(trace: &Memory) -> BTreeMap<String, f64> {
+    let mut names = BTreeMap::new();
+    let mut on: BTreeMap<CpuId, (TaskId, Instant)> = BTreeMap::new();
+    let mut all: BTreeMap<String, f64> = BTreeMap::new();
+    for (at, event) in trace.events() {
+        match event {
+            Event::TaskNew { task, comm, user: true, .. } => {
+                names.insert(*task, comm.to_string());
+            }
+            Event::Switch { cpu, next, .. } => {
+                if let Some((task, from)) = on.remove(cpu)
+                    && let Some(name) = names.get(&task)
+                {
+                    *all.entry(name.clone()).or_default() += at.since(from).as_ms();
+                }
+                if let Some(task) = next {
+                    on.insert(*cpu, (*task, *at));
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Barriers with instances, semaphores, memrun, forks with delays and timers, a deadline task that yields, mutexes, `sync` with and
+/// without its mutex, `runtime`: in one boot, each task as long on a CPU as in the simulator.
+#[test]
+fn real_kernel_tasks_of_all_of_rt_apps_events_run_as_simulated() {
+    let text = include_str!("parts.json");
+    let workload = Arc::new(Workload::parse(text, "parts.json").unwrap());
+    let e = Experiment { workload, ..experiment("rpi4", "+governor=performance", 1) };
+    let real = running(&run(&e).0);
+    let mut memory = Memory::default();
+    let policy = Policy::from_arg("mainline+governor=performance+noise=off").unwrap();
+    let policy = Policy { kernel: e.policy.kernel, ..policy };
+    let settings = risetime_sim::resolve(&e.platform, &policy).unwrap();
+    risetime_sim::Simulator.run(&Experiment { policy, settings, ..e }, &mut memory).unwrap();
+    let simulated = running(&memory);
+    let off = |(name, ms): (&String, &f64)| {
+        let real = real.get(name).copied().unwrap_or(0.0);
+        let off = (real - ms).abs() > (ms * 0.03).max(1.6);
+        off.then(|| format!("{name}: {real:.2} ms, simulated {ms:.2}"))
+    };
+    let off: Vec<String> = simulated.iter().filter_map(off).collect();
+    assert!(off.is_empty() && simulated.len() > 12, "{off:?}");
+}
+
 #[test]
 fn real_kernel_a_cpu_goes_offline_and_comes_back() {
     let text = r#"{"global": {"hotplug": [{"at_us": 200000, "cpu": 2, "online": 0},

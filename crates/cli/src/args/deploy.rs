@@ -1,9 +1,9 @@
 //! Arguments of `risetime deploy`.
 
-use super::values::{cpus, file, percents, permille, setting, utilisation};
+use super::rtapp::{Reader, Reading};
+use super::values::{CpuList, cpus, file, percents, permille, setting, utilisation};
 use crate::complete;
 use clap::{Args, Subcommand, ValueEnum};
-use risetime_kernel::units::CpuId;
 use risetime_model::settings::Value;
 use std::path::PathBuf;
 
@@ -96,6 +96,8 @@ pub(crate) struct Convert {
     #[arg(long)]
     pub(crate) slices: bool,
     #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
     pub(crate) written: Written,
 }
 
@@ -108,6 +110,9 @@ pub(crate) struct Written {
     /// First jobs come together, so long after the start; else each when its task first runs
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=3_600_000_000))]
     pub(crate) together_us: Option<u64>,
+    /// Program that is to run the set, as `risetime export` writes for it [default: risetime]
+    #[arg(long = "for", value_name = "PROGRAM", value_enum)]
+    pub(crate) reader: Option<Reader>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE", value_parser = file)]
     pub(crate) output: Option<PathBuf>,
@@ -254,11 +259,9 @@ pub(crate) struct Plan {
     /// Write the plan as a workload for `risetime run`: as it was tried
     #[arg(long, value_name = "OUT.json", value_parser = file, conflicts_with = "server_period_us")]
     pub(crate) workload: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
-
-/// CPUs, ascending.
-#[derive(Clone, Debug)]
-pub(crate) struct CpuList(pub(crate) Vec<CpuId>);
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduler {

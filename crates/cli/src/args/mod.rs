@@ -636,6 +636,8 @@ pub(crate) struct History {
     pub(crate) step: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Set,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,

@@ -1,6 +1,5 @@
 //! Values of words on the command line, and what was wanted in place of a word that says nothing.
 
-use super::deploy::CpuList;
 use super::{Picture, StartUtils};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use risetime_analysis::explain::Over;
@@ -11,6 +10,10 @@ use risetime_model::settings::Value;
 use risetime_model::workload::Change;
 use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
+
+/// CPUs, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuList(pub(crate) Vec<CpuId>);
 
 pub(super) fn utilisation(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -146,7 +149,8 @@ pub(super) fn placeholder(text: &str) -> Result<Change, String> {
     let name = |name: &str| {
         let name = name.trim_start_matches("__").trim_end_matches("__");
         let fine = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-        (!name.is_empty() && name.chars().all(fine)).then(|| format!("__{name}__"))
+        let parts = |name: &str| name.split('_').all(|p| !p.is_empty() && p.chars().all(fine));
+        parts(name).then(|| format!("__{name}__"))
     };
     let parts = text.split_once('=').and_then(|(key, value)| Some((name(key)?, value)));
     let (key, value) = parts.ok_or("wanted NAME=VALUE in capitals, as in DURATION=5")?;

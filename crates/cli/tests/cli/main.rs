@@ -11,6 +11,7 @@ mod names;
 mod outputs;
 mod pictures;
 mod results;
+mod rounds;
 mod rt_app;
 mod screens;
 mod sweep;

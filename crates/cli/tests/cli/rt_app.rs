@@ -12,26 +12,32 @@ use std::time::{Duration, Instant};
 const LOOP_NS: &str = "1000";
 
 /// A run of rt-app.
-struct Ran {
-    dir: PathBuf,
+pub(crate) struct Ran {
+    pub(crate) dir: PathBuf,
     /// Exit status; `None`: it had to be killed.
-    code: Option<i32>,
+    pub(crate) code: Option<i32>,
     took: Duration,
 }
 
 /// Starts rt-app with `text` in a directory of its own.
 fn start(name: &str, text: &str) -> (PathBuf, Child) {
+    start_as(name, text, &[])
+}
+
+/// Starts rt-app so, behind the words of another command.
+pub(crate) fn start_as(name: &str, text: &str, by: &[&str]) -> (PathBuf, Child) {
     let dir = scratch(&format!("rt-app-{name}"));
     std::fs::write(dir.join("w.json"), text).expect("a scratch file");
-    let mut command = Command::new("rt-app");
-    command.arg("w.json").current_dir(&dir).env("MALLOC_TOP_PAD_", "33554432");
+    let words = [by, &["rt-app", "w.json"]].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(&dir).env("MALLOC_TOP_PAD_", "33554432");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().expect("rt-app is installed: scripts/test.sh sees to it");
     (dir, child)
 }
 
 /// Waits for its end, but no longer than a minute.
-fn end((dir, mut child): (PathBuf, Child)) -> Ran {
+pub(crate) fn end((dir, mut child): (PathBuf, Child)) -> Ran {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("it can be waited for") {
@@ -260,4 +266,26 @@ fn a_template_and_yaml_run_once_they_are_filled_in() {
     assert!(prints(&["show", &yaml]).contains("run"));
     let said = risetime(&["run", &yaml, "-p", "m1", "--seconds", "0.1", "--rt-app", "1.0"]);
     assert!(said.err.contains("rt-app 1.0 repeats it for ever"), "{}", said.err);
+}
+
+#[test]
+fn sets_are_read_and_written_for_an_rt_app() {
+    let dir = scratch("sets");
+    let path = dir.join("t.json");
+    let file = path.to_str().expect("UTF-8");
+    let task = r#"{"tasks": {"t": {"policy": "SCHED_FIFO", "priority": 9, "run": 1000, "timer": {"ref": "unique", "period": __PERIOD__}}}}"#;
+    std::fs::write(&path, task).expect("a scratch file");
+    let fill = ["--fill", "PERIOD=20000"];
+    let with = |args: &[&str]| risetime(&[args, &fill[..]].concat());
+    let planned = with(&["deploy", "plan", file, "-p", "rpi4"]);
+    assert!(planned.out.contains("20000 µs") || planned.out.contains("1 task"), "{}", planned.out);
+    let converted = with(&["deploy", "convert", file, "--scheduler", "rm", "--for", "rt-app-1.0"]);
+    assert!(converted.out.contains("\"SCHED_FIFO\"") && !converted.out.contains("\"job\""));
+    let drawn = ["deploy", "draw", "--tasks", "3", "--utilisation", "0.5", "--for", "rt-app"];
+    let drawn = prints(&drawn);
+    assert!(drawn.contains("\"dl-runtime\"") && !drawn.contains("\"job\""), "{drawn}");
+    let history = ["history", file, "-p", "m1", "--simulated", "--phases", "1", "--seconds", "0.1"];
+    assert_eq!(with(&history).code, 0);
+    let said = risetime(&["deploy", "convert", "needs.toml", "--rt-app", "1.0"]);
+    assert!(said.err.contains("is for rt-app's JSON"), "{}", said.err);
 }

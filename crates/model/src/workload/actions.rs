@@ -22,6 +22,8 @@ const MAX_BYTES: i64 = 1 << 50;
 /// Kinds of `memrun`, and the time in ns of one of its accesses: a load that waits for the one before it from memory, a byte
 /// read, a byte written, each in a loop of its own. Estimates.
 const MEMRUN: [(&str, u64); 3] = [("chase", 100), ("read", 1), ("write", 1)];
+/// Devices that copy nothing of what is written to them (drivers/char/mem.c:write_null, write_zero).
+const SINKS: [&str; 2] = ["/dev/null", "/dev/zero"];
 /// rt-app's `mem_buffer_size` where the file says nothing.
 const BUFFER: u64 = 4 << 20;
 
@@ -53,6 +55,10 @@ pub(super) struct Shared {
 pub(super) struct TaskNames {
     /// The task's own name, which `suspend` means where it says nothing.
     task: String,
+    /// True if `suspend` waits under the task's own name, whatever it says.
+    pub(super) own_suspend: bool,
+    /// Names that a `suspend` says in vain.
+    pub(super) passed_over: BTreeSet<String>,
     /// The task's timers by `ref`.
     timers: BTreeMap<String, u32>,
     /// Timers in absolute mode: one event that says so is enough.
@@ -142,7 +148,12 @@ impl<'a> Reader<'a> {
             }
             Kind::Suspend | Kind::Resume => {
                 let name = match self.string(prop, what)? {
-                    "" if kind == Kind::Suspend => names.task.as_str(),
+                    said if kind == Kind::Suspend && (said.is_empty() || names.own_suspend) => {
+                        if said != names.task && !said.is_empty() {
+                            names.passed_over.insert(said.to_string());
+                        }
+                        names.task.as_str()
+                    }
                     name => name,
                 };
                 let (mutex, cond) = (shared.mutexes.number(name), shared.conds.number(name));
@@ -298,7 +309,9 @@ impl<'a> Reader<'a> {
     /// `global.io_device` and `global.mem_buffer_size`.
     pub(super) fn io(&self, prop: &ObjectProp<'a>, shared: &mut Shared) -> Result<(), InputError> {
         match prop.name.as_str() {
-            "io_device" => shared.copies = self.string(prop, "`global`")? != "/dev/null",
+            "io_device" => {
+                shared.copies = !SINKS.contains(&self.string(prop, "`global`")?);
+            }
             key => {
                 let size = self.whole(&prop.value, key, "`global`", 1..=MAX_BYTES, " bytes")?;
                 shared.buffer = Some(size as u64);

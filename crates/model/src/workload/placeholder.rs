@@ -52,20 +52,25 @@ fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
+/// The length of the name that `bytes` begin with: capitals and digits, parted by single underscores.
+fn name_in(bytes: &[u8]) -> usize {
+    let plain = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    let parts = |at: usize| at > 0 && bytes[at] == b'_' && plain(bytes.get(at + 1));
+    (0..bytes.len()).take_while(|at| plain(bytes.get(*at)) || parts(*at)).count()
+}
+
 /// Adds the placeholders between two places of `text`.
 fn within<'t>(text: &'t str, from: usize, to: usize, quoted: bool, all: &mut Vec<Found<'t>>) {
     let bytes = text.as_bytes();
     let mut at = from;
     while at + 4 < to {
-        let name = bytes[(at + 2).min(to)..to]
-            .iter()
-            .take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-            .count();
+        if !bytes[at..].starts_with(b"__") {
+            at += 1;
+            continue;
+        }
+        let name = name_in(&bytes[at + 2..to]);
         let ends = at + 2 + name;
-        let is_one = bytes[at..].starts_with(b"__")
-            && name > 0
-            && bytes[ends..to].starts_with(b"__")
-            && (quoted || ends + 2 == to);
+        let is_one = name > 0 && bytes[ends..to].starts_with(b"__") && (quoted || ends + 2 == to);
         if is_one {
             all.push(Found { name: &text[at + 2..ends], from: at, to: ends + 2, quoted });
             at = ends + 2;
@@ -96,8 +101,7 @@ pub(super) fn check(text: &str, file: &str) -> Result<(), InputError> {
 /// The name that `key` has as a placeholder, `__NAME__`; `None`: it is none.
 pub(super) fn name_of(key: &str) -> Option<&str> {
     let name = key.strip_prefix("__")?.strip_suffix("__")?;
-    let fine = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-    (!name.is_empty() && name.chars().all(fine)).then_some(name)
+    (!name.is_empty() && name_in(name.as_bytes()) == name.len()).then_some(name)
 }
 
 /// `text` with `value` wherever `__NAME__` stands.
@@ -137,13 +141,13 @@ mod tests {
 
     const TEMPLATE: &str = r#"// __NOTHING__
 { "tasks": { "t": { "cpus": [__CPU__], "run": 1 } },
-  "global": { "duration": __DURATION__, "calibration": "CPU__CPU__", "logdir": __LOGDIR__ } }"#;
+  "global": { "duration": __DURATION__, "calibration": "CPU__CPU__", "logdir": __LOG_DIR__ } }"#;
 
     #[test]
     fn what_is_left_to_be_filled_in_is_said_at_its_place() {
         let e = check(TEMPLATE, "w.json").expect_err("it has placeholders").to_string();
         assert!(e.starts_with("w.json:2:30: `__CPU__` is a placeholder"), "{e}");
-        assert!(e.ends_with("hint: --fill CPU=… --fill DURATION=… --fill LOGDIR=…"), "{e}");
+        assert!(e.ends_with("hint: --fill CPU=… --fill DURATION=… --fill LOG_DIR=…"), "{e}");
         for fine in [r#"{"a": "__A__"}"#, "{ /* __A__ */ }", "{ \"__\": 1, \"a__B\": __a__ }", "__"]
         {
             assert!(check(fine, "w.json").is_ok(), "{fine}");
@@ -154,7 +158,7 @@ mod tests {
     fn a_value_is_filled_in_wherever_its_name_stands() {
         let text = fill(TEMPLATE, "w.json", "CPU", "3").expect("it is there");
         assert!(text.contains("[3]") && text.contains("\"CPU3\""), "{text}");
-        let text = fill(&text, "w.json", "LOGDIR", "logs/\"x").expect("it is there");
+        let text = fill(&text, "w.json", "LOG_DIR", "logs/\"x").expect("it is there");
         assert!(text.contains(r#""logdir": "logs/\"x""#), "{text}");
         let e = fill(&text, "w.json", "PVALUE", "3").expect_err("it is not there").to_string();
         assert!(

@@ -7,6 +7,7 @@ use super::job;
 use super::json::{MAX_US, Reader};
 use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task, misuse};
 use super::policy::{Kind as PolicyKind, Said};
+use super::rtapp::Which;
 use super::{
     Attr, Event, HintSession, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat,
     RtApp, Source, Stage, StartAt, TaskSpec, Workload,
@@ -29,6 +30,8 @@ const MAX_BYTES: usize = 4 << 20;
 /// Hint for a file that is a part of a workload.
 const PARTS: &str = "where `global`, `resources` and tasks are files of their own, rt-app's merge.py \
      makes one file of them";
+/// Keys of a file.
+const OF_ROOT: [&str; 4] = ["global", "resources", "taskgroups", "tasks"];
 /// Longest `duration`, in s.
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
@@ -181,9 +184,7 @@ struct Parts {
     /// `default_policy`.
     policy: PolicyKind,
     /// The rt-app that is meant.
-    rt_app: RtApp,
-    /// True if that rt-app writes a line of its log for each round, to a file.
-    logs: bool,
+    which: Which,
     /// Number of times that each task name was seen.
     names: BTreeMap<String, usize>,
 }
@@ -204,7 +205,7 @@ impl<'a> Reader<'a> {
         let root = self.object(tree, "the file")?;
         self.once(root, "the file", |_| true)?;
         let mut tasks = None;
-        (parts.rt_app, parts.logs) = self.which_rt_app(root)?;
+        parts.which = self.which_rt_app(root)?;
         for prop in &root.properties {
             match prop.name.as_str() {
                 "tasks" => tasks = Some(self.object(&prop.value, "`tasks`")?),
@@ -214,12 +215,16 @@ impl<'a> Reader<'a> {
                     parts.groups = self.taskgroups(self.object(&prop.value, "`taskgroups`")?)?;
                 }
                 other => {
-                    let known = ["global", "resources", "taskgroups", "tasks"];
-                    return Err(self.unknown(prop, "", other, &known));
+                    let text = passed_over("", other, &OF_ROOT);
+                    parts.without_effect.push(text);
                 }
             }
         }
         let Some(tasks) = tasks else {
+            let unknown = |p: &&ObjectProp<'a>| !OF_ROOT.contains(&p.name.as_str());
+            if let Some(prop) = root.properties.iter().find(unknown) {
+                return Err(self.unknown(prop, "", prop.name.as_str(), &OF_ROOT));
+            }
             let e = self.error(tree, "no `tasks`, wanted an object of tasks");
             return Err(if root.properties.is_empty() { e } else { e.hint(PARTS) });
         };
@@ -324,13 +329,7 @@ impl<'a> Reader<'a> {
                             "rt_app",
                         ];
                         known.extend(events::GLOBAL_WITHOUT_EFFECT.iter().map(|(name, _)| *name));
-                        let meant = nearest(key, &known);
-                        let meant =
-                            meant.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-                        parts.without_effect.push(format!(
-                            "`global.{}`: unknown, and rt-app passes over it{meant}",
-                            one_line(key)
-                        ));
+                        parts.without_effect.push(passed_over("global.", key, &known));
                     }
                 },
             }
@@ -384,6 +383,7 @@ impl<'a> Reader<'a> {
             None => Span(0),
         };
         let mut names = TaskNames::of(&name, instances);
+        names.own_suspend = parts.which.own_suspend;
         let mut body = self.body(object, &what, true, &mut names, parts)?;
         if body.class.lacks_runtime(parts.policy)
             && let Some(runtime) = find("runtime")
@@ -397,7 +397,7 @@ impl<'a> Reader<'a> {
         let spec = match find("phases") {
             Some(p) => self.phased(p, body, &what, object, &mut names, parts)?,
             None => {
-                if body.repeat.is_some() && parts.rt_app == RtApp::V1_0 {
+                if body.repeat.is_some() && parts.which.rt_app == RtApp::V1_0 {
                     let text = format!("{what}: `loop`: rt-app 1.0 repeats it for ever");
                     parts.without_effect.push(text);
                     body.repeat = None;
@@ -405,8 +405,12 @@ impl<'a> Reader<'a> {
                 self.plain(body, &name, &what, object, parts.policy)?
             }
         };
+        parts.without_effect.extend(names.passed_over.iter().map(|said| {
+            let said = one_line(said);
+            format!("{what}: `suspend`: \"{said}\": rt-app 2026 waits under the task's own name")
+        }));
         let mut spec = TaskSpec { delay, ..spec };
-        spec.logs = parts.logs && spec.contends();
+        spec.logs = parts.which.logs && spec.contends();
         if let Some(found) = misuse(&spec) {
             return Err(self.misuse(&spec, &what, found, prop, parts));
         }
@@ -550,7 +554,7 @@ impl<'a> Reader<'a> {
         names.kind = None;
         for prop in &object.properties {
             let key = prop.name.as_str();
-            if let Some(why) = parts.rt_app.passes_over(prop, is_task) {
+            if let Some(why) = parts.which.rt_app.passes_over(prop, is_task) {
                 parts.without_effect.push(format!("{what}: `{}`: {why}", one_line(key)));
                 continue;
             }
@@ -742,6 +746,12 @@ fn phase_of(spec: &TaskSpec, phase: usize) -> String {
         1 => String::new(),
         _ => format!(": phase `{}`", spec.phases[phase].name),
     }
+}
+
+/// Says of a key that rt-app does not know it, and which one may be meant.
+fn passed_over(of: &str, key: &str, known: &[&str]) -> String {
+    let meant = nearest(key, known).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+    format!("`{of}{}`: unknown, and rt-app passes over it{meant}", one_line(key))
 }
 
 /// Whether a value is rt-app's "no": `false`, and for `ftrace` "none".

@@ -54,13 +54,24 @@ impl RtApp {
     }
 }
 
+/// The rt-app that a file means, and what follows from it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Which {
+    pub(super) rt_app: RtApp,
+    /// True if it writes a line of its log for each round, to a file.
+    pub(super) logs: bool,
+    /// True if its `suspend` waits under the task's own name, whatever it says: where the rt-app of 2026 is asked for by name.
+    /// Files that were written for 1.0, rt-app's own among them, would wait for ever.
+    pub(super) own_suspend: bool,
+}
+
 impl<'a> Reader<'a> {
-    /// The rt-app that the file means, and whether that one writes a line of log for each round to a file.
-    pub(super) fn which_rt_app(&self, root: &Object<'a>) -> Result<(RtApp, bool), InputError> {
+    /// The rt-app that the file means.
+    pub(super) fn which_rt_app(&self, root: &Object<'a>) -> Result<Which, InputError> {
         let global = root.properties.iter().find(|p| p.name.as_str() == "global");
         let Some(Value::Object(global)) = global.map(|p| &p.value) else {
             // Without `global` neither logs anything.
-            return Ok((RtApp::default(), false));
+            return Ok(Which::default());
         };
         let find = |key: &str| global.properties.iter().find(|p| p.name.as_str() == key);
         let which = match find("rt_app") {
@@ -92,6 +103,7 @@ impl<'a> Reader<'a> {
             // A log of a fixed size stays in memory until the end.
             Some(_) => false,
         };
-        Ok((which, logs))
+        let own_suspend = which == RtApp::V2026 && find("rt_app").is_some();
+        Ok(Which { rt_app: which, logs, own_suspend })
     }
 }

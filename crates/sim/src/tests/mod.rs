@@ -12,6 +12,8 @@ mod contract;
 mod decisions;
 mod demotion;
 mod dl_rules;
+#[expect(clippy::disallowed_methods, reason = "the files are files")]
+mod field;
 mod generate;
 mod governors;
 mod groups;
