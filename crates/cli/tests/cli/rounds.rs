@@ -79,7 +79,7 @@ fn changed(name: &str, loop_ns: u64) -> String {
             list.split(", ").all(|n| number(n) < 2)
         };
         match key {
-            "\"policy\"" | "\"priority\"" => None,
+            "\"policy\"" | "\"priority\"" | "\"log_size\"" => None,
             "\"cpus\"" if !list(line.split_once('[').map_or("", |(_, rest)| rest)) => None,
             "\"duration\"" => Some(format!("\"duration\": {SECONDS},")),
             "\"calibration\"" => Some(format!("\"calibration\": {loop_ns},")),
