@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees bench lint golden doc book fmt clean
+.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-drawn bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -64,6 +64,11 @@ highs: ## build HiGHS and ask it for the optimiser's optima again (cmake, g++, l
 evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless said; SECONDS: stop by itself)
 	@$(CARGO) run --release --locked --quiet -p risetime-lab --example guarantees -- run $(or $(FILES),10000) $(SECONDS)
 	@$(CARGO) test --locked -p risetime-lab --test lab guarantees
+
+# Goes on where it stopped; what it has recorded is judged by each test run.
+evidence-drawn: vm ## 24 drawn experiments decision by decision on 7.3, 7.2, 6.12 and 6.1 (hours the first time; SECONDS: stop by itself)
+	@scripts/evidence-drawn.sh $(or $(SECONDS),0) $(CARGO) run --release --locked --quiet --
+	@$(CARGO) test --locked -p risetime-verify -- drawn_experiments
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'
