@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-scores evidence-rt-app bench lint golden doc book fmt clean
+.PHONY: help demo vm kernel-hz1000 check quick wasm test verify spread scip highs evidence-guarantees evidence-drawn evidence-scores evidence-rt-app bench lint golden doc book fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -69,8 +69,13 @@ evidence-guarantees: ## plan and try random files of needs (FILES, 10000 unless 
 evidence-scores: ## how many rows of each study hold, and how many under wrong policies (half an hour)
 	@$(CARGO) run --release --locked --quiet -p risetime-study --example scores -- $(STUDY)
 	@$(CARGO) test --locked -p risetime-study scores
+
 evidence-rt-app: ## rounds of the packaged rt-app 1.0 beside simulated ones (root; adds what the record lacks)
 	@RECORD=1 scripts/rt-app.sh $(CARGO) test --locked -p risetime --test cli rounds
+# Goes on where it stopped; what it has recorded is judged by each test run.
+evidence-drawn: vm ## 24 drawn experiments decision by decision on 7.3, 7.2, 6.12 and 6.1 (hours the first time; SECONDS: stop by itself)
+	@scripts/evidence-drawn.sh $(or $(SECONDS),0) $(CARGO) run --release --locked --quiet --
+	@$(CARGO) test --locked -p risetime-verify -- drawn_experiments
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

@@ -20,7 +20,7 @@ use risetime_kernel::units::Span;
 use risetime_lab::deploy::{Asked, instead, plan_tried, set_of};
 use risetime_lab::{Answer, Graphs, Optimised, names};
 use risetime_model::taskset::{ResourceKind, Scheduling, TaskSet, is_yaml};
-use risetime_model::{Dags, InputError, Needs, Platform};
+use risetime_model::{Dags, InputError, Needs, Platform, Workload};
 use risetime_report::text::{self, Proof};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -351,9 +351,7 @@ fn converted(args: &asked::Convert) -> Result<ExitCode, Failure> {
     let set = match args.file.ends_with(".toml") {
         true => TaskSet::of_needs(&names::needs(&args.file)?),
         false if is_yaml(&args.file) => names::task_set(&args.file, Span::from_us(args.tick_us))?,
-        false => {
-            TaskSet::of_workload(&names::workload(&args.file, &args.reading.changes())?)?
-        }
+        false => TaskSet::of_workload(&names::workload(&args.file, &args.reading.changes())?)?,
     };
     let set = if args.slices { sliced(&set) } else { set };
     write(&set, &args.written)

@@ -1,6 +1,6 @@
 //! `risetime run`: one experiment, several policies.
 
-use crate::args::{self, Format, Run};
+use crate::args::{self, Run};
 use crate::output::{self, Failure};
 use crate::shown::{self, Look};
 use crate::spool::{Listed, Spool};
@@ -21,7 +21,7 @@ use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
 use risetime_vm::fetch::Cache;
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 

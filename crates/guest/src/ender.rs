@@ -80,7 +80,7 @@ impl Ender {
 }
 
 /// SCHED_FIFO of the highest priority.
-fn highest() -> SchedAttr {
+pub(crate) fn highest() -> SchedAttr {
     let mut attr = SchedAttr::default();
     (attr.policy, attr.priority) = (1, 99);
     attr
@@ -95,7 +95,7 @@ pub(crate) fn demote(pids: impl Iterator<Item = i32>) {
 }
 
 /// Whether a task of `job` may be above ordinary threads.
-fn is_real_time(job: &Job) -> bool {
+pub(crate) fn is_real_time(job: &Job) -> bool {
     let above = |attr: &Attr| {
         matches!(
             attr.policy,

@@ -20,12 +20,13 @@
 //! (`__setscheduler_params`, `PR_SET_TIMERSLACK`: the same in all kernels from 6.1 to 7.3).
 //!
 //! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
-//! 0.1 ms, so that it is let in quickly where that CPU is busy; by a real-time task it is not, and
-//! those that are created after one which runs there start late, which the answer says.
+//! 0.1 ms, so that it is let in quickly where that CPU is busy; by a real-time task it is not, for which
+//! there is the [starter](crate::starter). A task that starts late nevertheless is named in the answer.
 
 use crate::cgroup::Cgroups;
 use crate::ender::{self, Ender};
 use crate::hotplug;
+use crate::starter::Starter;
 use crate::sync::Objects;
 use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
@@ -76,6 +77,7 @@ struct Shared {
     objects: Objects,
     cgroups: Cgroups,
     log: Log,
+    starter: Option<Starter>,
     /// Start of the workload on CLOCK_MONOTONIC, in ns.
     began: AtomicU64,
     /// Tasks that were forked, in that order.
@@ -138,6 +140,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let clamps = std::path::Path::new(CLAMPS).exists();
     let (job_tasks, objects) = (job.tasks.len(), Objects::new(&job.objects));
     let cgroups = Cgroups::create(&job).map_err(io::Error::other)?;
+    let starter = Starter::of(&job, STACK)?;
     let shared: &Shared = Box::leak(Box::new(Shared {
         job,
         speeds,
@@ -149,6 +152,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         objects,
         cgroups,
         log: Log::open()?,
+        starter,
         began: AtomicU64::new(0),
         forks: Mutex::default(),
     }));
@@ -178,30 +182,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     sys::sleep_until(start);
     mark(shared, "rt start");
 
-    let mut late = Vec::new();
-    let mut order: Vec<usize> = (0..job.tasks.len()).collect();
-    order.sort_by_key(|i| job.tasks[*i].delay);
-    for (created, index) in order.into_iter().enumerate() {
-        let at = start + job.phase_ns + job.tasks[index].delay.0;
-        if at >= start + job.duration_ns {
-            break;
-        }
-        sys::sleep_until(at);
-        let now = sys::mono();
-        if now >= at + LATE {
-            late.push((index, now - at));
-        }
-        if now >= start + job.duration_ns {
-            let cpu = job.first_cpu;
-            let what = format!(
-                "not started: real-time tasks left the thread that starts tasks no time on CPU{cpu} \
-                 (first_cpu names another one, fair_server_runtime_ns above 0 leaves it some)"
-            );
-            fail(shared, &job.tasks[index], &what);
-            break;
-        }
-        create(shared, index, created == 0)?;
-    }
+    let late = create_all(shared, start)?;
     sys::sleep_until(start + job.duration_ns);
     mark(shared, "rt end");
     if let Some(ender) = &ender {
@@ -224,6 +205,39 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         .map(|own| std::mem::take(&mut *own.lock().unwrap_or_else(|e| e.into_inner())));
     let marks = marks.collect();
     Ok(Done { tracer: &shared.tracer, start, tick, pids, forks, marks, late, failures })
+}
+
+/// Creates the tasks, each when it is due after time 0, which is `start`; which of them came late, and by how much, in ns.
+fn create_all(shared: &'static Shared, start: u64) -> io::Result<Vec<(usize, u64)>> {
+    let (job, mut late) = (&shared.job, Vec::new());
+    let due = |index: usize| start + job.phase_ns + job.tasks[index].delay.0;
+    let end = start + job.duration_ns;
+    let mut order: Vec<usize> = (0..job.tasks.len()).filter(|i| due(*i) < end).collect();
+    order.sort_by_key(|i| job.tasks[*i].delay);
+    watch(shared, order.first().map(|i| due(*i)))?;
+    for (created, index) in order.iter().copied().enumerate() {
+        sys::sleep_until(due(index));
+        let now = sys::mono();
+        if now >= due(index) + LATE {
+            late.push((index, now - due(index)));
+        }
+        if now >= end {
+            let cpu = job.first_cpu;
+            let what = format!(
+                "not started: real-time tasks left the thread that starts tasks no time on CPU{cpu} \
+                 (first_cpu names another one, fair_server_runtime_ns above 0 leaves it some)"
+            );
+            fail(shared, &job.tasks[index], &what);
+            break;
+        }
+        create(shared, index, created == 0, order.get(created + 1).map(|i| due(*i)))?;
+    }
+    Ok(late)
+}
+
+/// Sets when the creator is raised: where it has not come to it soon after `due`.
+fn watch(shared: &Shared, due: Option<u64>) -> io::Result<()> {
+    shared.starter.as_ref().map_or(Ok(()), |starter| starter.watch(due))
 }
 
 /// Takes the calling thread, which is in no task group, to `cpus`, and into the partition that has them.
@@ -297,21 +311,29 @@ fn mark(shared: &Shared, text: &str) {
     }
 }
 
-/// Creates a task, which inherits its attributes from this thread.
-fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> {
+/// Creates a task, which inherits its attributes from this thread, unless that had to be raised above all; the next one is
+/// due at `next`.
+fn create(shared: &'static Shared, index: usize, first: bool, next: Option<u64>) -> io::Result<()> {
     let (task, job) = (&shared.job.tasks[index], &shared.job);
     let mut attrs = Attributes::default();
     attrs.take(&task.attr);
     let named = |e: io::Error| io::Error::new(e.kind(), format!("task {}: {e}", task.comm));
+    watch(shared, Some(sys::mono()))?;
     if !first {
         go(shared, &attrs.cpus(job)).map_err(named)?;
     }
     let clamps = shared.clamps || attrs.clamped();
-    if !matches!(attrs.inherited().policy, Policy::Other { .. } | Policy::Batch { .. }) {
+    let fair = matches!(attrs.inherited().policy, Policy::Other { .. } | Policy::Batch { .. });
+    let above = shared.starter.as_ref().is_some_and(Starter::is_above);
+    if !fair && !above {
         // No other policy gives back the slice that this thread asked for (`__setparam_fair`).
         sys::set_sched(Sched::default(), clamps).map_err(named)?;
     }
-    sys::set_sched(attrs.inherited(), clamps).map_err(named)?;
+    // As a fair thread it would be kept away again.
+    if !(fair && above) {
+        shared.starter.iter().for_each(Starter::comes_down);
+        sys::set_sched(attrs.inherited(), clamps).map_err(named)?;
+    }
     // A thread's name holds no NUL, and the kernel keeps 15 bytes of it.
     let name = task.comm.replace('\0', "?");
     thread::Builder::new()
@@ -319,7 +341,17 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
         .stack_size(STACK)
         .spawn(move || live(shared, index, first, attrs))
         .map_err(named)?;
-    own(shared)?;
+    watch(shared, next)?;
+    match &shared.starter {
+        // The task that was created, or one before, keeps a fair thread away.
+        Some(starter) if (!fair || above) && next.is_some_and(|next| next <= sys::mono()) => {
+            starter.raise()?;
+        }
+        starter => {
+            starter.iter().for_each(Starter::comes_down);
+            own(shared)?;
+        }
+    }
     match go(shared, &[job.first_cpu]) {
         // The first CPU may be offline; the kernel has put this thread elsewhere then.
         Err(_) if !job.hotplug.is_empty() => Ok(()),
@@ -339,7 +371,8 @@ fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attribute
     {
         return fail(shared, task, &format!("task group: {e}"));
     }
-    if attrs.inherited() != attrs.sched
+    let bare = shared.starter.as_ref().is_some_and(Starter::was_above);
+    if (bare || attrs.inherited() != attrs.sched)
         && let Err(e) = sys::set_sched(attrs.sched, shared.clamps || attrs.clamped())
     {
         return fail(shared, task, &format!("policy: {e}"));

@@ -22,6 +22,7 @@ mod hotplug;
 mod machine;
 mod settle;
 mod shell;
+mod starter;
 mod sync;
 mod sys;
 mod tracefs;

@@ -466,6 +466,9 @@ features! {
             "A look at 32 pinned tasks is given up; before, not until a task might come.";
         H_NR_RUNNABLE: since(6, 14), Read,
             "Tasks whose dequeue is delayed do not count as queued.";
+        DELAYED_MOVES_AS_LOAD: since(6, 14), Read,
+            "A task that sleeps with its dequeue delayed is moved as load only; before, for whatever \
+             reason.";
         NI_RANDOM: since(6, 19).stable(LONG_TERM), Asked,
             "Newidle balancing throws dice about looking for work.";
         NI_RATE: since(7, 2), C,

@@ -238,11 +238,18 @@ fn stepped() -> Stepped {
         theirs: "the previous CPU".into(),
     };
     let around = Around { at: Instant(11_990_000), what: "Waking { task: T0, by: CPU1 }".into() };
-    let state = |what, equal, most| State { what, compared: 100, equal, p90: 2, most };
+    let state = |what, equal, most| {
+        let near = equal + 1;
+        State { what, compared: 100, equal, near, p90: 2, most }
+    };
     Stepped {
         rows: [(Decision::Wakeup, row(120, 117)), (Decision::Pick, row(80, 60))].into(),
         moves: Moves { given: 10, recalled: 9, own: 20, precise: 9 },
-        states: vec![state("util_avg", 98, 3), state("vruntime", 50, 12_000)],
+        states: vec![
+            state("task util_avg", 98, 3),
+            state("running_bw", 40, 83_876),
+            state("vruntime", 50, 12_000),
+        ],
         differences: vec![
             difference(12, Cause::State),
             difference(30, Cause::State),

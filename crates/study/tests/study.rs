@@ -32,8 +32,7 @@ fn the_page_of_the_study_shows_what_it_prints() {
 fn what_holds_of_the_response_time_series() {
     let done = rfc_2024();
     assert!(done.holds());
-    let missed: Vec<&str> =
-        done.rows().filter(|r| r.misses()).map(|r| r.id.as_str()).collect();
+    let missed: Vec<&str> = done.rows().filter(|r| r.misses()).map(|r| r.id.as_str()).collect();
     assert_eq!(
         missed,
         [

@@ -207,6 +207,20 @@ fn round_robin() -> String {
     tasks(&[("fair", every(2_000, 16_000)), ("one", round(700_000)), ("two", round(600_000))])
 }
 
+/// A task that may use two CPUs, of which a real-time task takes a third of one, and later of the other one.
+fn rt_capacity() -> String {
+    let takes = |cpu: u64, delay: u64, times: i64| {
+        format!(
+            r#""cpus": [{cpu}], "policy": "SCHED_FIFO", "priority": 10, "delay": {delay}, "loop": {times}, "run": 3000, "timer": {{"ref": "unique", "period": 10000}}"#
+        )
+    };
+    tasks(&[
+        ("frame", format!(r#""cpus": [4, 5], {}"#, every(8_000, 16_000))),
+        ("first", takes(4, 200_000, 35)),
+        ("then", takes(5, 600_000, -1)),
+    ])
+}
+
 fn fixed() -> Vec<Case> {
     let case = |name: &str, settings: &str, ms: u64, workload: String| Case {
         name: name.into(),
@@ -288,6 +302,8 @@ fn fixed() -> Vec<Case> {
         case("juno/bound", "", 1000, bound),
         case("juno/pipeline", "", 1000, pipeline(&[2_000, 3_000], 16_667)),
         case("laptop4/rt-beside", "", 1000, rt),
+        // Where each real-time job falls on a frame, and so its frequency, is another matter from start to start.
+        Case { wanted: 3, ..case("m1/rt-capacity", "", 1000, rt_capacity()) },
         case("rpi4/round-robin", "", 1500, round_robin()),
         case("rpi4/nice", "", 1000, nice),
         case("rpi4/spinners", "", 1000, many),

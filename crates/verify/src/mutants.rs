@@ -89,7 +89,7 @@ mod tests {
         ("slow-kthread", "hikey960/heavy"),
         ("no-energy-awareness", "m1/ramp-cold"),
         ("rt-waits", "laptop4/starved"),
-        ("rt-pressure-ignored", "laptop4/rt-beside"),
+        ("rt-pressure-ignored", "m1/rt-capacity"),
         ("rt-asks-nothing", "laptop4/rt-beside"),
         ("running_bw-ignored", "m1/deadline"),
         ("cbs-never-throttles", "rpi4/overrun"),

@@ -15,7 +15,7 @@ use risetime_lab::parallel;
 use risetime_lab::phase_span;
 use risetime_lab::record;
 use risetime_model::Experiment;
-use risetime_sim::follow::{Asked, Beside, Followed, follow};
+use risetime_sim::follow::{Asked, Beside, Compared, Followed, follow, moves_of_sleepers};
 use risetime_sim::hooks::{Answer, FreqRequest, Point};
 use risetime_sim::mutant::Mutant;
 use risetime_trace::tracker::Tracker;
@@ -158,7 +158,7 @@ fn judge(
     Stepped {
         rows,
         moves,
-        states: states(followed),
+        states: states(followed, experiment.workload.tasks.len()),
         differences,
         around,
         lost: followed.lost.wakeups + followed.lost.switches + followed.lost.picks,
@@ -249,7 +249,7 @@ enum Heard {
 struct There {
     /// Switches by CPU: when it went over to another task, and how the one before left.
     switches: BTreeMap<CpuId, Vec<Left>>,
-    /// Tasks that were moved while they waited or ran.
+    /// Tasks that were moved while they waited or ran, or slept with their dequeue delayed.
     moves: Vec<(Instant, TaskId, CpuId, CpuId)>,
     /// Updates by CPU: when its signals were updated, which is when its governor looks.
     updates: BTreeMap<CpuId, Vec<Instant>>,
@@ -274,7 +274,8 @@ impl There {
         let state = reference.header().map_or_else(Tracker::default, Tracker::of);
         let mut there = There { state, ..There::default() };
         let mut waking: BTreeMap<TaskId, Instant> = BTreeMap::new();
-        for (at, event) in reference.events() {
+        let asleep = moves_of_sleepers(reference.events());
+        for (i, (at, event)) in reference.events().iter().enumerate() {
             match *event {
                 Event::Waking { task, .. } => drop(waking.insert(task, *at)),
                 Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
@@ -307,10 +308,9 @@ impl There {
                 // Tasks of the classes above are pushed and pulled, which is no balancing.
                 Event::Migrate { task, from, to, .. }
                     if creator != Some(task)
-                        && there
-                            .state
-                            .task(task)
-                            .is_some_and(|t| t.doing.is_awake() && t.prio >= MAX_RT_PRIO) =>
+                        && there.state.task(task).is_some_and(|t| {
+                            (t.doing.is_awake() || asleep.contains(&i)) && t.prio >= MAX_RT_PRIO
+                        }) =>
                 {
                     there.moves.push((*at, task, from, to));
                 }
@@ -642,17 +642,24 @@ fn words_of_idle(idle: IdleType) -> &'static str {
     }
 }
 
-/// The values of the state, by name.
-fn states(followed: &Followed) -> Vec<State> {
-    let mut found: BTreeMap<&'static str, Vec<u64>> = BTreeMap::new();
-    for c in &followed.compared {
-        found.entry(c.what).or_default().push(c.own.abs_diff(c.given));
+/// The values of the state, by name: from when all of it has been told, as decisions. What a thread of the system had
+/// before it was first told of is unknown; `tasks`: so many are the workload's.
+fn states(followed: &Followed, tasks: usize) -> Vec<State> {
+    let mut found: BTreeMap<&'static str, (Vec<u64>, u64)> = BTreeMap::new();
+    let mut met: BTreeSet<(&'static str, TaskId)> = BTreeSet::new();
+    let of_system = |c: &Compared| c.task.filter(|task| task.index() >= tasks);
+    let compared = followed.compared.iter();
+    let known = compared.filter(|c| of_system(c).is_none_or(|task| !met.insert((c.what, task))));
+    for c in known.filter(|c| c.at >= SETTLED) {
+        let (off, near) = found.entry(c.what).or_default();
+        off.push(c.own.abs_diff(c.given));
+        *near += u64::from(!c.is_far_off());
     }
-    let state = |(what, mut off): (&'static str, Vec<u64>)| {
+    let state = |(what, (mut off, near)): (&'static str, (Vec<u64>, u64))| {
         off.sort_unstable();
         let at = |percent: usize| off[(off.len() - 1) * percent / 100];
         let equal = off.partition_point(|o| *o == 0) as u64;
-        State { what, compared: off.len() as u64, equal, p90: at(90), most: at(100) }
+        State { what, compared: off.len() as u64, equal, near, p90: at(90), most: at(100) }
     };
     found.into_iter().map(state).collect()
 }

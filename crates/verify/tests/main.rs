@@ -1,5 +1,6 @@
 //! The simulator and wrong ones, held to what real kernels did: one module a subject.
 
+mod drawn;
 mod recorded;
 mod spread;
 mod step;

@@ -141,10 +141,16 @@ impl CfsRq {
         if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
             take(curr);
         } else if let Some(mut entity) = self.timeline.get(id).copied() {
+            let stays = (entity.vruntime, entity.deadline, entity.slice)
+                == (place.vruntime, place.deadline, place.slice);
             self.goes(&entity);
             take(&mut entity);
             self.comes(&entity);
-            self.timeline.put_right(entity);
+            // Among equals it stays where it is: who came first is first.
+            match self.timeline.get_mut(id).filter(|_| stays) {
+                Some(queued) => *queued = entity,
+                None => self.timeline.put_right(entity),
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decisions one by one, for a program.
 
 use super::{SCHEMA, print};
-use risetime_analysis::verify::step::Stepped;
+use risetime_analysis::verify::step::{Stepped, bounds};
 use serde_json::json;
 
 /// Writes all decisions of one experiment, or of several, as JSON. Ends in a newline.
@@ -13,6 +13,7 @@ pub fn verify_step(name: &str, release: &str, found: &Stepped) -> String {
             json!({
                 "decision": decision.as_str(), "asked": row.asked, "comparable": row.comparable,
                 "real": row.real, "alike": row.agree, "trivial": row.trivial,
+                "bounds_pct": bounds(row.agree, row.real).map(|(low, high)| [low, high]),
                 "wanted_pct": decision.wanted(), "holds": row.holds(decision.wanted()),
             })
         })
@@ -22,7 +23,8 @@ pub fn verify_step(name: &str, release: &str, found: &Stepped) -> String {
         .iter()
         .map(|s| {
             json!({
-                "state": s.what, "compared": s.compared, "same": s.equal, "p90": s.p90, "max": s.most,
+                "state": s.what, "compared": s.compared, "same": s.equal, "near": s.near, "p90": s.p90,
+                "max": s.most, "wanted_pct": s.wanted(), "holds": s.holds(),
             })
         })
         .collect();

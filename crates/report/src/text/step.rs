@@ -9,7 +9,7 @@
 use super::Style;
 use crate::page::{Doc, Ink, Page, Table};
 use crate::words::one;
-use risetime_analysis::verify::step::{Decision, Difference, MOVES_WANTED, Stepped};
+use risetime_analysis::verify::step::{Decision, Difference, MOVES_WANTED, Stepped, bounds};
 use risetime_kernel::units::Instant;
 
 /// The page of all decisions of one experiment, or of several.
@@ -17,7 +17,8 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
     let mut page = Page::new(style);
     page.title(format!("{name} · {reference} · step"), "");
     page.blank();
-    let heads = ["decision", "asked", "comparable", "real choice", "alike", "wanted", "trivial"];
+    let heads =
+        ["decision", "asked", "comparable", "real choice", "alike", "(95 %)", "wanted", "trivial"];
     let mut table = Table::new(heads);
     let share = |n: u64, of: u64| match of {
         0 => "-".to_string(),
@@ -34,6 +35,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
                 share(row.comparable, row.asked),
                 row.real.to_string(),
                 share(row.agree, row.real),
+                confidence(row.agree, row.real),
                 format!("{wanted} %"),
                 share(row.trivial, row.real),
             ],
@@ -48,21 +50,29 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
         let holds = 100 * n >= MOVES_WANTED * of;
         let (all, part) = (of.to_string(), share(n, of));
         let wanted = format!("{MOVES_WANTED} %");
-        let row = [what.into(), all.clone(), String::new(), all, part, wanted, String::new()];
+        let sure = confidence(n, of);
+        let row = [what.into(), all.clone(), String::new(), all, part, sure, wanted, String::new()];
         table.inked(ink(holds), row);
     }
     page.table(0, table);
     page.blank();
-    let mut table =
-        Table::new(["state", "compared", "the same", "9 of 10 off by at most", "at most"]);
+    let heads =
+        ["state", "compared", "the same", "near", "wanted", "9 of 10 off by at most", "at most"];
+    let mut table = Table::new(heads);
     for state in &found.states {
-        table.row([
-            state.what.to_string(),
-            state.compared.to_string(),
-            share(state.equal, state.compared),
-            state.p90.to_string(),
-            state.most.to_string(),
-        ]);
+        let wanted = state.wanted();
+        table.inked(
+            wanted.and_then(|_| ink(state.holds())),
+            [
+                state.what.to_string(),
+                state.compared.to_string(),
+                share(state.equal, state.compared),
+                share(state.near, state.compared),
+                wanted.map_or("-".into(), |wanted| format!("{wanted} %")),
+                state.p90.to_string(),
+                state.most.to_string(),
+            ],
+        );
     }
     page.table(0, table);
     page.blank();
@@ -71,12 +81,19 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
         0,
         Ink::Dim,
         "A real choice: at least two CPUs allowed, two tasks runnable, or a request that changes the OPP on either \
-         side. Balancing: of the moves made there those wanted here (recall), and the reverse. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting. Cause: \
-         time, alike a tick earlier or later; state, something that belongs to it was found off just before; reason, neither.",
+         side. In brackets: the bounds of the share with 95 % confidence (Wilson). Balancing: of the moves made there those wanted here (recall), and the reverse. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting. Cause: \
+         time, alike a tick earlier or later; state, something that belongs to it was found off just before; reason, neither. Near: no further off than an update a \
+         moment earlier or later explains; a signal that is near less often than wanted is a failure of its own, since each \
+         decision is asked for from the kernel's state.",
     );
     page.blank();
     page.paragraph(0, Ink::Dim, super::verify::OFF_HERE);
     page.finish()
+}
+
+/// The bounds of a share, in words.
+fn confidence(n: u64, of: u64) -> String {
+    bounds(n, of).map_or("-".into(), |(low, high)| format!("{}–{}", one(low), one(high)))
 }
 
 /// Number of groups of alike differences that are shown of each kind.

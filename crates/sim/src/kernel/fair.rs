@@ -164,9 +164,13 @@ impl Rq<'_, '_> {
             && !self.m().need_resched.contains(cpu)
             && !self.m().does(Step::TurnEndsAtWakeup);
         let (util_est, group) = (self.m().task(task).util_est, self.m().task(task).group);
-        let c = self.c();
-        c.util_est = util_est_enqueue(c.util_est, util_est);
-        c.needs_changed();
+        // Balancing brings a task that sleeps with its dequeue delayed.
+        let asleep = self.m().task(task).entity.is_some_and(|e| e.sched_delayed);
+        if !asleep {
+            let c = self.c();
+            c.util_est = util_est_enqueue(c.util_est, util_est);
+            c.needs_changed();
+        }
         if self.m().fair_entity(cpu, task).is_some() {
             // Asleep but still queued: it owed service (`ENQUEUE_DELAYED`). Its runnable time
             // starts now, so what has passed is aged first.
@@ -223,7 +227,7 @@ impl Rq<'_, '_> {
         self.update_load_avg(task, join);
         if sleep && !sample_first {
             self.util_est_sample(task);
-        } else if !sleep {
+        } else if !sleep && !delayed_already {
             self.util_est_running(task);
         }
         if sleep {

@@ -206,7 +206,7 @@ impl Rq<'_, '_> {
             self.queue_mut(g).enqueue(entity, kind);
         }
         self.account_enqueue(g, weight);
-        let counted = self.enqueue_parents(g, 1, 1);
+        let counted = self.enqueue_parents(g, 1, i32::from(!entity.sched_delayed));
         if !self.m().groups.nested {
             entity.reweight(self.m().rev, self.m().h_weight(cpu, task));
             self.c().cfs.enqueue(entity, kind);

@@ -144,7 +144,7 @@ impl Rq<'_, '_> {
 
     /// Moves a sleeping task; its load is taken off its old runqueue, this one, at the next update
     /// (`migrate_task_rq_fair`).
-    pub(super) fn migrate_task_rq(&mut self, task: TaskId, to: CpuId, why: Why) {
+    pub(crate) fn migrate_task_rq(&mut self, task: TaskId, to: CpuId, why: Why) {
         let from = self.cpu;
         if !self.m().is_fair(task) {
             self.migrate_task_rq_dl(task);

@@ -51,6 +51,7 @@ use signals::Averages;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+pub use timeline::moves_of_sleepers;
 use timeline::{Texts, What, causes_first, next_wakeups};
 use told::{levels, sleeps};
 
@@ -108,6 +109,7 @@ pub fn follow(
     let mut f = Follower {
         events,
         next_wakeups: next_wakeups(reference),
+        of_sleepers: moves_of_sleepers(events),
         levels: levels(events),
         simulation,
         shared,
@@ -121,6 +123,7 @@ pub fn follow(
         same_origin: BTreeSet::new(),
         asked: None,
         cfs_told: None,
+        other_clock: BTreeSet::new(),
         averages,
         waits_for_quota: BTreeMap::new(),
         clamped: BTreeSet::new(),

@@ -10,6 +10,7 @@ mod classes;
 mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
+mod delayed;
 mod demotion;
 mod dl_rules;
 #[expect(clippy::disallowed_methods, reason = "the files are files")]

@@ -220,7 +220,7 @@ impl Kernel<'_> {
         queued.sort_by_key(|t| self.m.task(*t).listed);
         let found = queued.into_iter().find(|&task| {
             let t = self.m.task(task);
-            t.state == State::Runnable
+            self.m.is_movable(&env, src, task)
                 && t.allowed.contains(to)
                 && !(why == Why::Llc && self.m.migrate_llc_task_wrong_dst(task, to))
                 && !self.m.ineligible_on_dst(&env, src, task, failed)
@@ -511,10 +511,7 @@ impl Machine {
     ) -> bool {
         let (t, from) = (self.task(task), self.cpu(src));
         let domain = &self.cpu(env.this).sched_domains[env.level];
-        // DEVIATES(lb_delayed): the kernel may move a task that is asleep with its dequeue delayed, and
-        // its load with it, to another CPU; here it stays until it wakes or leaves. Load balancing sees
-        // a little less that can be moved.
-        if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
+        if !self.is_movable(env, src, task) || self.ineligible_on_dst(env, src, task, failed) {
             return false;
         }
         if !t.allowed.contains(env.dst) {
@@ -537,6 +534,19 @@ impl Machine {
         env.llc_pinned |= degrades && env.kind != Some(Migrate::Llc);
         let may = !runs && !degrades && !hot;
         self.yes(Point::Move { task, from: src, to: env.dst }, may)
+    }
+
+    /// Whether a task of `src` is awake, or asleep with its dequeue delayed and may be moved all the same: until 6.13
+    /// for whatever reason, since then as load (also by the stopper, whose `migration_type` is 0).
+    fn is_movable(&self, env: &Env, src: CpuId, task: TaskId) -> bool {
+        let delayed = || self.fair_entity(src, task).is_some_and(|e| e.sched_delayed);
+        let for_load = env.kind.is_none_or(|kind| kind == Migrate::Load);
+        match self.task(task).state {
+            State::Runnable => true,
+            State::Sleeping if for_load => delayed(),
+            State::Sleeping => !self.rev.has(features::DELAYED_MOVES_AS_LOAD) && delayed(),
+            _ => false,
+        }
     }
 
     /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also

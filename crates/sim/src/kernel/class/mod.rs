@@ -99,7 +99,9 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
         self.account_between();
-        if self.m().clamps_count(class) {
+        // A task that is moved asleep, its dequeue delayed, has been counted out.
+        let asleep = self.m().task(task).entity.is_some_and(|e| e.sched_delayed);
+        if self.m().clamps_count(class) && !asleep {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
         class.of().enqueue(self, task, kind, waking);
@@ -125,7 +127,9 @@ impl Rq<'_, '_> {
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
         self.account_between();
-        if self.m().clamps_count(class) {
+        let moves_asleep = kind == DequeueKind::Migrate
+            && self.m().fair_entity(self.cpu, task).is_some_and(|e| e.sched_delayed);
+        if self.m().clamps_count(class) && !moves_asleep {
             self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
         class.of().dequeue(self, task, kind);

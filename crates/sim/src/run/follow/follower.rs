@@ -44,6 +44,8 @@ pub(super) struct Follower<'a, 'e> {
     /// Attributes that forked tasks take on when they first run.
     pub(super) first_act: BTreeMap<TaskId, Attr>,
     pub(super) next_wakeups: BTreeMap<usize, Instant>,
+    /// Moves of tasks that sleep.
+    pub(super) of_sleepers: BTreeSet<usize>,
     /// The levels at which domains are looked at there, ascending.
     pub(super) levels: Vec<u32>,
     /// Frequency that the governor there asked for last, and when, by domain.
@@ -54,6 +56,9 @@ pub(super) struct Follower<'a, 'e> {
     pub(super) asked: Option<usize>,
     /// The last signals of a CPU, as long as nothing but signals has been told since.
     pub(super) cfs_told: Option<CfsTold>,
+    /// Tasks here whose last update there was at another time of their clock here: it stands still for those whose
+    /// group's quota is out.
+    pub(super) other_clock: BTreeSet<TaskId>,
     /// Averages by CPU.
     pub(super) averages: Vec<Averages>,
     /// Tasks whose groups have used up their quota; false: not off their CPU yet.

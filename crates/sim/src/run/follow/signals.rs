@@ -2,8 +2,9 @@
 
 use super::asked::Compared;
 use super::follower::Follower;
+use crate::state::class::Class;
 use crate::state::machine::UPTIME;
-use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
+use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_rt_rq_load_avg};
 use risetime_kernel::units::{ClockPelt, CpuId, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::{Event, PressureClass};
@@ -109,7 +110,10 @@ impl Follower<'_, '_> {
                 let t = self.simulation.k.m.task_mut(task);
                 let own = t.util_est.value().0;
                 t.util_est = UtilEst(util_est.0 as u32);
-                self.compare("task util_est", of, own, util_est.0);
+                // It is a sample of signals that are as there.
+                if !self.other_clock.contains(&task) {
+                    self.compare("task util_est", of, own, util_est.0);
+                }
             }
             Event::PeltPressure { .. } => self.pelt_pressure(event),
             Event::CpuCapacity { cpu, capacity } => {
@@ -151,8 +155,11 @@ impl Follower<'_, '_> {
             t.avg.last_update_time = at;
         }
         if same {
+            self.other_clock.remove(&task);
             self.compare("task util_avg", of, own.0, util_avg.0);
             self.compare("task runnable_avg", of, own.1, runnable_avg.0);
+        } else {
+            self.other_clock.insert(task);
         }
     }
 
@@ -181,7 +188,8 @@ impl Follower<'_, '_> {
         let m = &mut self.simulation.k.m;
         let (decay, c) = (m.decay, m.cpu_mut(cpu));
         let avg = &mut c.cfs_avg.avg;
-        let own = [avg.util_avg.0, avg.runnable_avg.0, c.util_est.0, avg.load_avg];
+        let runnable = avg.runnable_sum / u64::from(get_pelt_divider(decay, avg));
+        let own = [of_sum(decay, avg), runnable, c.util_est.0, avg.load_avg];
         let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
         // A task that joins is told of as an update and its joining, both at the same time: here both are done.
         let before = self.cfs_told.filter(|b| (b.cpu, b.at) == (cpu, at));
@@ -225,7 +233,13 @@ impl Follower<'_, '_> {
         };
 
         let at = clock(last_update_time);
-        let c = self.simulation.k.m.cpu_mut(cpu);
+        let m = &mut self.simulation.k.m;
+        let of = match class {
+            PressureClass::Rt => Class::Rt,
+            _ => Class::Deadline,
+        };
+        let runs = m.cpu(cpu).curr.is_some_and(|curr| m.class_of(curr) == of);
+        let (pelt, c) = (m.decay, m.cpu_mut(cpu));
         let told = &mut self.averages[cpu.index()];
         let (avg, told, what) = match class {
             PressureClass::Rt => (&mut c.rt_avg, &mut told.rt, "rt util_avg"),
@@ -233,14 +247,19 @@ impl Follower<'_, '_> {
             _ => return,
         };
         *told = Some(util_avg);
-        let own = avg.util_avg;
         let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
+        // It is told where a period ends, which may have been a moment before that here.
+        let mut own = *avg;
+        if same && at > own.last_update_time {
+            update_rt_rq_load_avg(pelt, at, &mut own, runs);
+        }
+        let own = of_sum(pelt, &own);
         // An idle CPU's are aged by who balances for it, and then the governor looks.
         let aged = c.curr.is_none();
         (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
         (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
         if same {
-            self.compare(what, Of::Cpu(cpu), own.0, util_avg.0);
+            self.compare(what, Of::Cpu(cpu), own, util_avg.0);
         }
         if aged {
             self.moved = Some(cpu);
@@ -256,6 +275,11 @@ const LOCKED: Span = Span::from_us(40);
 /// The reference's time of an update on the clock here.
 fn clock(at: ClockPelt) -> ClockPelt {
     ClockPelt(at.0.wrapping_add(UPTIME.0))
+}
+
+/// `util_avg` as its sum has it: what it was before a decision has been told since (`averages_as_told`).
+fn of_sum(decay: &Decay, avg: &SchedAvg) -> u64 {
+    u64::from(avg.util_sum / get_pelt_divider(decay, avg))
 }
 
 /// The sum that the reference does not tell: in the middle of what gives its average.

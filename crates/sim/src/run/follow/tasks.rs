@@ -213,9 +213,18 @@ impl Follower<'_, '_> {
         let more = self.detaches_more(index, from, to);
         let k = &mut self.simulation.k;
         let (state, on) = (k.m.task(task).state, k.m.task(task).cpu);
-        if state == State::Runnable && on != to {
+        // Balancing takes a task along that sleeps with its dequeue delayed.
+        let asleep = state == State::Sleeping
+            && self.of_sleepers.contains(&index)
+            && k.m.fair_entity(on, task).is_some();
+        if (state == State::Runnable || asleep) && on != to {
             k.rq(on).detach(task, to, Why::Given);
             self.detached.push((task, on));
+        } else if state == State::Sleeping && k.m.class_of(task) == Class::Deadline && on != to {
+            // It takes its bandwidth along, of which the governor hears that it leaves.
+            k.rq(on).migrate_task_rq(task, to, Why::Given);
+            k.rq(to).replenish_here(task);
+            k.rq(to).set_task_rq_fair(task, on);
         }
         if !more {
             for (task, from) in self.detached.drain(..).rev() {

@@ -20,6 +20,8 @@ const RESCHEDULING_LASTS: Span = Span::from_us(1000);
 const LOOKING_LASTS: Span = Span::from_us(400);
 /// A wakeup that is told from its beginning; the way out of the deepest idle states is part of it.
 const WAKING_LASTS: Span = Span::from_ms(5);
+/// Number of looks among which that is sought at which a deadline task's bandwidth has changed.
+const LOOKS: usize = 4;
 /// Part of it in which what is told of its CPU may belong to it.
 const QUEUEING_LASTS: Span = Span::from_us(400);
 
@@ -93,6 +95,35 @@ pub(super) fn causes_first(
     order.into_iter().map(|(place, _, what)| (events[place].0, what)).collect()
 }
 
+/// Indices of moves of tasks that sleep, by balancing: their dequeue is delayed there. Empty where nobody tells when a
+/// wakeup begins, whose moves are those of sleeping tasks, too.
+pub fn moves_of_sleepers(events: &[(Instant, Event)]) -> BTreeSet<usize> {
+    let (mut asleep, mut waking, mut found) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    if !events.iter().any(|(_, e)| matches!(e, Event::Waking { .. })) {
+        return found;
+    }
+    for (i, (_, event)) in events.iter().enumerate() {
+        match *event {
+            Event::Switch { prev: Some((task, out)), .. } => {
+                let _ = match out {
+                    SwitchOut::Preempted | SwitchOut::Exited => asleep.remove(&task),
+                    _ => asleep.insert(task),
+                };
+            }
+            Event::Waking { task, .. } => drop(waking.insert(task)),
+            Event::Wakeup { task, .. } | Event::TaskNew { task, .. } => {
+                waking.remove(&task);
+                asleep.remove(&task);
+            }
+            Event::Migrate { task, .. } if asleep.contains(&task) && !waking.contains(&task) => {
+                found.insert(i);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The order as it is being made.
 struct Order<'e> {
     events: &'e [(Instant, Event)],
@@ -105,7 +136,7 @@ struct Order<'e> {
     dequeues: BTreeSet<(CpuId, usize)>,
     of_ticks: BTreeSet<usize>,
     /// Tasks of the real-time class: they have no signals of their own, so that one comes or goes shows first in its
-    /// governor's look.
+    /// governor's look. So does that a deadline task comes, whose bandwidth counts from then on.
     rt: BTreeSet<TaskId>,
     /// Real-time tasks and the tasks of the other classes above.
     above: BTreeSet<TaskId>,
@@ -135,13 +166,13 @@ impl Order<'_> {
             }
             Event::Migrate { task, from, .. } => {
                 let looks = self.rt.contains(&task);
-                let part = Part { cpu: from, tasks: [Some(task), None], looks };
+                let part = Part { cpu: from, tasks: [Some(task), None], looks, comes: false };
                 let first = self.first_part(i, &part, self.move_lasts);
                 self.order.push((first, false, What::Event(i)));
             }
             Event::GroupThrottled { cpu, on: true, .. } => {
                 // By a put or a pick, which comes before its switch.
-                let part = Part { cpu, tasks: [None, None], looks: false };
+                let part = Part { cpu, tasks: [None, None], looks: false, comes: false };
                 let first = self.first_part(i, &part, LASTS);
                 self.order.push((first, false, What::Event(i)));
             }
@@ -159,7 +190,7 @@ impl Order<'_> {
     ///              as of t, before   at u        as of t: now u
     /// ```
     fn joins(&self, i: usize, task: TaskId, cpu: CpuId) -> usize {
-        let part = Part { cpu, tasks: [Some(task), None], looks: false };
+        let part = Part { cpu, tasks: [Some(task), None], looks: false, comes: false };
         let near = self.first_part(i, &part, LASTS);
         let (mut first, mut joined) = (near, None);
         for j in self.back(i, cpu, i) {
@@ -195,9 +226,13 @@ impl Order<'_> {
         let begins = begins(self.events, i, task, cpu);
         let since = |begins: usize| self.events[i].0.since(self.events[begins].0);
         let lasts = begins.map_or(LASTS, |(begins, _)| since(begins).min(QUEUEING_LASTS));
-        let part = Part { cpu, tasks: [Some(task), None], looks: self.rt.contains(&task) };
+        let (tasks, comes) = ([Some(task), None], self.rt.contains(&task));
+        let part = Part { cpu, tasks, looks: comes, comes };
         let lasts = if part.looks { lasts } else { lasts.max(LASTS) };
         let first = self.first_part(i, &part, lasts);
+        let counts = |look: u64, before: u64| look > before;
+        let bandwidth = self.bandwidth(i, cpu, task, counts).filter(|j| since(*j) <= lasts);
+        let first = bandwidth.map_or(first, |j| j.min(first));
         self.left_out.extend(under_way(self.events, first..i, cpu, part.tasks));
         self.order.push((first, false, What::Wakes(i)));
         if let Some((begins, by)) = begins {
@@ -225,7 +260,7 @@ impl Order<'_> {
             let looks = gone.is_some_and(|gone| self.above.contains(&gone));
             let lasts = self.reschedule_lasts(i, cpu, prev, last);
             // To tell of places takes its time, where groups have some, too.
-            self.first_part(i, &Part { cpu, tasks, looks }, lasts).min(told)
+            self.first_part(i, &Part { cpu, tasks, looks, comes: false }, lasts).min(told)
         });
         let last = last.filter(|last| *last >= first);
         if let Some((task, SwitchOut::Preempted)) = prev
@@ -292,7 +327,12 @@ impl Order<'_> {
             return self.back(i, cpu, until).find(|j| self.dequeues.contains(&(cpu, *j)));
         }
         if !self.rt.contains(&gone) {
-            return None;
+            return self.bandwidth(i, cpu, gone, |look, before| look < before);
+        }
+        // The first of them that finds no real-time task any more, where that is told.
+        let without = |j: &usize| matches!(self.events[*j].1, Event::FreqLook { cpu: c, look } if c == cpu && look.rt_runnable == Some(false));
+        if let Some(first) = self.back(i, cpu, i).filter(without).last() {
+            return Some(first);
         }
         // One more look may follow as the CPU goes idle.
         let mut looks = self.back(i, cpu, i).filter(|j| self.is_bare_look(*j, cpu));
@@ -302,6 +342,37 @@ impl Order<'_> {
             soon.then_some(j).ok_or(first)
         };
         Some(looks.try_fold(nearest, soon).unwrap_or_else(|first| first))
+    }
+
+    /// The index of the last look of `cpu`'s governor before the event `i` at which the bandwidth of deadline tasks has
+    /// changed so, if `task` is one: it comes, or leaves after its 0-lag time.
+    fn bandwidth(
+        &self,
+        i: usize,
+        cpu: CpuId,
+        task: TaskId,
+        changed: impl Fn(u64, u64) -> bool,
+    ) -> Option<usize> {
+        if !self.above.contains(&task) || self.rt.contains(&task) {
+            return None;
+        }
+        let running_bw = |j: usize| match self.events[j].1 {
+            Event::FreqLook { cpu: c, look } if c == cpu => Some((j, look.running_bw)),
+            _ => None,
+        };
+        let mut looks = self.back(i, cpu, i).filter_map(running_bw);
+        let mut later = looks.next()?;
+        let earlier = (0..later.0).rev().filter_map(running_bw);
+        for look in earlier.take(LOOKS) {
+            if changed(later.1, look.1) {
+                return Some(later.0);
+            }
+            if self.events[i].0.since(self.events[look.0].0) > RESCHEDULING_LASTS {
+                return None;
+            }
+            later = look;
+        }
+        None
     }
 
     /// A look of `cpu`'s governor that no fair signals are the reason of (it would be told right behind them), and no
@@ -413,6 +484,8 @@ struct Part {
     tasks: [Option<TaskId>; 2],
     /// Looks of the CPU's governor.
     looks: bool,
+    /// A real-time task comes: a look that finds none is before that.
+    comes: bool,
 }
 
 /// The first change of signals that is part of the event `i`.
@@ -435,6 +508,11 @@ fn first_part(
                 of.tasks.contains(&Some(task))
             }
             Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, .. } => cpu == of.cpu,
+            Event::FreqLook { cpu, look }
+                if of.comes && cpu == of.cpu && look.rt_runnable == Some(false) =>
+            {
+                break;
+            }
             Event::FreqLook { cpu, .. } => of.looks && cpu == of.cpu,
             // Nothing of a fair task's coming or going is before that.
             Event::CfsUtilEst { cpu, .. } if cpu == of.cpu && !of.looks => {

@@ -279,7 +279,12 @@ impl Follower<'_, '_> {
         let cpu = t.cpu;
         let Some(dl) = &mut t.sched.dl else { return };
         let deadline = Instant(clock.0.saturating_add_signed(left));
-        let own = (dl.runtime, dl.deadline);
+        // Who had used up what it has was replenished by its timer: that is as it would be here.
+        let mut own = **dl;
+        if own.runtime <= 0 && runtime > 0 {
+            own.replenish(clock);
+        }
+        let own = (own.runtime, own.deadline);
         (dl.runtime, dl.deadline) = (runtime, deadline);
         let queue = &mut self.simulation.k.m.cpu_mut(cpu).dl;
         if queue.remove(DlId::Task(task)) {
