@@ -200,6 +200,11 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
             fail(shared, &job.tasks[index], &what);
             break;
         }
+        if created == 0
+            && let Some(t) = &shared.tracer
+        {
+            t.begin_idle_times()?;
+        }
         create(shared, index, created == 0)?;
     }
     sys::sleep_until(start + job.duration_ns);

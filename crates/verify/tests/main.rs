@@ -1,5 +1,6 @@
 //! The simulator and wrong ones, held to what real kernels did: one module a subject.
 
+mod idle_times;
 mod recorded;
 mod spread;
 mod step;
