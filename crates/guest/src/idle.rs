@@ -11,10 +11,8 @@
 //! to the tracepoint after the trace, who spins for the other before it.
 //!
 //! Source: kernel/sched/idle.c:default_idle_call; drivers/cpuidle/cpuidle.c:cpuidle_enter_state.
-//! DEVIATES(vm-idle-measured): the kernel looks at the clock just inside of the two events (`time_start`, `time_end`), so that
-//! its idle governor measures sleeps without the ways, from which it takes the way out once more. RCU's own tracepoints lie
-//! inside, and Debian's kernels have none (`CONFIG_RCU_TRACE`).
-//! Leaves out: another virtual CPU that takes the host's thread meanwhile makes a way longer, by up to its turn.
+//! Leaves out: another virtual CPU that takes the host's thread meanwhile makes a way longer, by up to its turn; what the idle
+//! governor measures has the ways not in it (`vm-idle-measured`).
 
 use risetime_sys::bpf::{Array, Insn, call_at};
 use std::io;
@@ -71,7 +69,7 @@ impl IdleTimes {
         Ok(())
     }
 
-    /// From here on they take time.
+    /// Begins: idle states take time from here on.
     pub(crate) fn begin(&self) -> io::Result<()> {
         self.array.set(self.on, 1)
     }
@@ -117,7 +115,7 @@ const IF_LESS_REGISTER: u8 = 0xad;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 const NUMBER_64: u8 = 0x18;
-/// What a 64-bit number is: a map's, or a function's place.
+/// Kinds of a 64-bit number: a map, a function's place.
 const MAP: u8 = 1;
 const FUNCTION: u8 = 4;
 // Functions of the kernel's, by their numbers (`__BPF_FUNC_MAPPER`).
@@ -147,7 +145,7 @@ impl Program {
         self.to_end.push(self.code.len());
         self.number(code, register, number);
     }
-    /// R0: where the array's place R1 is.
+    /// Puts into R0 where the array's place R1 is.
     fn look_up(&mut self, map: i32) {
         self.put(STORE_32, R10, R1, -4, 0);
         self.registers(COPY, R2, R10);
@@ -167,7 +165,7 @@ impl Program {
     }
 }
 
-/// At `cpu_idle(state, cpu)`: spins for a way of the state. The program of the way in keeps the state's number plus 1, that of the
+/// Returns the program at `cpu_idle(state, cpu)`, which spins for a way of the state. The program of the way in keeps the state's number plus 1, that of the
 /// way out, for which the state is -1, takes it. With it the place of its function.
 fn spin(map: i32, on: u32, way: Way) -> (Vec<Insn>, u32) {
     let mut p = Program::default();
@@ -238,7 +236,7 @@ mod tests {
         now: u64,
     }
 
-    /// Where R10 points, the arguments of the tracepoint and the array's first place.
+    /// Addresses of the stack, the arguments of the tracepoint, and the array.
     const STACK: u64 = 1 << 20;
     const CONTEXT: u64 = 2 << 20;
     const ARRAY: u64 = 3 << 20;

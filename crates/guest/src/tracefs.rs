@@ -26,7 +26,7 @@ pub(crate) struct Tracer {
     enabled: Vec<String>,
     /// Tracepoints that are switched on for kprobes.
     switched_on: Vec<OwnedFd>,
-    /// Idle states take time.
+    /// Idle states that take time; `None`: they take what the machine takes.
     idle: Option<IdleTimes>,
 }
 
@@ -68,7 +68,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Has idle states take time, or notes why they do not.
+    /// Takes the idle states that take time, or notes why they do not.
     fn idle_times(&mut self, values: &mut String, idle: io::Result<IdleTimes>) {
         match idle {
             Ok(idle) => self.idle = Some(idle),
@@ -108,7 +108,7 @@ impl Tracer {
         let _ = self.buffer.enable(BEFORE, false);
     }
 
-    /// Has idle states take time from here on.
+    /// Lets idle states take time from here on.
     pub(crate) fn begin_idle_times(&self) -> io::Result<()> {
         self.idle.as_ref().map_or(Ok(()), |idle| idle.begin())
     }

@@ -36,7 +36,7 @@ struct MapCreate {
     max_entries: u32,
 }
 
-/// The same for BPF_MAP_UPDATE_ELEM.
+/// `union bpf_attr` for BPF_MAP_UPDATE_ELEM.
 #[repr(C)]
 struct MapUpdate {
     map_fd: u32,
@@ -46,7 +46,7 @@ struct MapUpdate {
     flags: u64,
 }
 
-/// The same for BPF_PROG_LOAD.
+/// `union bpf_attr` for BPF_PROG_LOAD, as far as it is needed here.
 #[repr(C)]
 struct ProgLoad {
     prog_type: u32,
@@ -81,7 +81,7 @@ struct BtfLoad {
     unused: [u32; 3],
 }
 
-/// The same for BPF_RAW_TRACEPOINT_OPEN.
+/// `union bpf_attr` for BPF_RAW_TRACEPOINT_OPEN.
 #[repr(C)]
 struct RawTracepoint {
     name: *const c_char,
@@ -94,7 +94,7 @@ struct RawTracepoint {
 pub struct Array(OwnedFd);
 
 impl Array {
-    /// So many numbers, all 0.
+    /// Returns so many numbers, all 0.
     ///
     /// Errors: the system's.
     pub fn new(entries: u32) -> io::Result<Array> {
@@ -103,7 +103,7 @@ impl Array {
         Ok(Array(file(BPF_MAP_CREATE, &create)?))
     }
 
-    /// The number by which a program names it.
+    /// Returns the number by which a program names it.
     pub fn number(&self) -> i32 {
         self.0.as_raw_fd()
     }
@@ -129,7 +129,7 @@ pub fn switch_on(name: &str) -> io::Result<OwnedFd> {
     call_at(name, &DO_NOTHING, &[])
 }
 
-/// Has `program` called at the kernel's tracepoint `name`, for as long as what is returned lives, before whoever comes to
+/// Calls `program` at the kernel's tracepoint `name`, for as long as what is returned lives, before whoever comes to
 /// it later. `functions`: the instructions at which those of its functions begin that it hands to the kernel.
 ///
 /// Errors: the system's; the kernel's verifier does not like the program.
@@ -167,7 +167,7 @@ pub fn call_at(name: &str, program: &[Insn], functions: &[u32]) -> io::Result<Ow
 /// The type of all functions in [`types`].
 const FUNCTION: u32 = 3;
 
-/// The types that a kernel wants to be told of a program that hands it functions: `static int f()`.
+/// Returns the types that a kernel wants to be told of a program that hands it functions: `static int f()`.
 fn types() -> io::Result<OwnedFd> {
     const NAMES: &[u8] = b"\0int\0f\0";
     const INT: u32 = 1 << 24;

@@ -16,10 +16,14 @@
 //! and all seeds (a run must not depend on chance).
 //!
 //! DEVIATES(vm-idle): QEMU carries out every PSCI suspend as WFI, at once: the kernel chooses among the
-//! platform's idle states and records its choice, but leaving one costs no time, unless a program in the kernel lets it
-//! pass (`idle_times`). Above 8 CPUs there is
-//! only WFI: that many need a GICv3, whose driver shuts the CPU interface on its way into such a state,
-//! and QEMU then never wakes the CPU. States that a cluster enters together are spent as each CPU's own.
+//! platform's idle states and records its choice, but leaving one costs no time, unless a program in the kernel lets it pass
+//! (`--idle-times`). Above 8 CPUs there is only WFI: that many need a GICv3, whose driver shuts the CPU
+//! interface on its way into such a state, and QEMU then never wakes the CPU. States that a cluster enters
+//! together are spent as each CPU's own.
+//! DEVIATES(vm-idle-measured): where idle states take time, the kernel looks at the clock just inside of the two events at which
+//! it passes (`time_start` and `time_end` of `cpuidle_enter_state`): its idle governor measures sleeps without the ways in and
+//! out, and takes the way out from them once more. RCU's own tracepoints would lie inside; stock kernels have none
+//! (`CONFIG_RCU_TRACE`).
 //! DEVIATES(vm-speed): a frequency change does not change the speed of the code in the virtual machine.
 //! PELT, schedutil and the energy model see the frequency; the agent scales finite work itself.
 

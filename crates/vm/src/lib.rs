@@ -135,6 +135,11 @@ impl Vm {
         Vm { decisions: true, ..self }
     }
 
+    /// Returns the machine with idle states that take time ([`Vm::idle_times`]).
+    pub fn with_idle_times(self) -> Vm {
+        Vm { idle_times: true, ..self }
+    }
+
     /// The number of runs that went on from the state of a machine that was held.
     pub fn resumed(&self) -> usize {
         self.held.resumed()

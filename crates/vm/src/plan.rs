@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// What a job asks of the guest besides the experiment.
+/// Demands on the guest besides the experiment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     /// The trace tells from what the kernel decides.

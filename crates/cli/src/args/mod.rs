@@ -237,12 +237,12 @@ pub(crate) enum Backend {
     Vm,
 }
 
-/// Whether idle states of the virtual machine take time.
+/// Times of the virtual machine's idle states.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdleTimes {
-    /// What the platform says: a program in the kernel lets it pass
+    /// The platform's: a program in the kernel lets them pass
     On,
-    /// QEMU comes back from each at once
+    /// None: QEMU comes back from each at once
     Off,
 }
 
