@@ -42,6 +42,7 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
     // What is missing for a boot is said before the search, not after it.
     let vm =
         args.real.then(|| vm::find(&Cache::from_env()?, args.kernel.as_deref())).transpose()?;
+    let vm = vm.map(|(vm, kernel)| (vm.with_idle_times(), kernel));
     if let Some((_, kernel)) = &vm {
         wanted.request.experiments_under(kernel.rev())?;
     }

@@ -77,6 +77,10 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
                 .hint("add --backend vm")
                 .into())
         }
+        args::Backend::Sim if args.bare || args.idle_times.is_some() => {
+            let option = if args.bare { "--bare" } else { "--idle-times" };
+            Err(InputError::new(option, "is for a real kernel").hint("add --backend vm").into())
+        }
         args::Backend::Sim if args.without.is_empty() => Ok((Box::new(Simulator), None)),
         args::Backend::Sim => {
             let without = args.without.iter().copied().collect();
@@ -93,6 +97,8 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
                 // What differs is to be seen, not mended.
                 (vm.memory, vm.hold) = (None, false);
             }
+            vm.idle_times = args.idle_times != Some(args::IdleTimes::Off);
+            vm.probes = !args.bare;
             Ok((Box::new(vm), kernel.rev()))
         }
     }

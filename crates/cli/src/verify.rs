@@ -1,6 +1,6 @@
 //! `risetime verify`: the simulator held against a real kernel in the virtual machine.
 
-use crate::args::{DEFAULT_SHARE, OF_THE_VM, TextOrJson, Verify, VerifyMode};
+use crate::args::{DEFAULT_SHARE, IdleTimes, OF_THE_VM, TextOrJson, Verify, VerifyMode};
 use crate::output::{self, Failure};
 use crate::vm;
 use indicatif::ProgressBar;
@@ -25,7 +25,8 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     }
     check_arguments(args)?;
     let cache = Cache::from_env()?;
-    let (vm, kernel) = vm::find(&cache, args.kernel.as_deref())?;
+    let (mut vm, kernel) = vm::find(&cache, args.kernel.as_deref())?;
+    vm.idle_times = idle_times(args);
     let directory = || args.references.clone().unwrap_or_else(|| cache.references());
     match args.mode {
         VerifyMode::Spread => return spreads(args, &Kept::new(&vm, directory())?, &kernel),
@@ -113,6 +114,13 @@ fn drawn(args: &Verify, name: &str, kernel: &Kernel) -> Option<Case> {
 fn noise(args: &Verify) -> Option<&'static str> {
     let bare = args.mode == VerifyMode::Step || args.record.is_some() || args.mutants;
     (!bare).then_some(OF_THE_VM)
+}
+
+/// Whether idle states take time where nobody says otherwise: not where each decision is asked for from the kernel's own
+/// state, and not in the sets that tests judge by, which were recorded before they could.
+fn idle_times(args: &Verify) -> bool {
+    let recorded = args.mode == VerifyMode::Step || args.record.is_some() || args.mutants;
+    args.idle_times.map_or(!recorded, |said| said == IdleTimes::On)
 }
 
 /// `case` under the noise profile that was asked for, or the mode's own.
@@ -251,6 +259,9 @@ fn not_with(args: &Verify) -> Option<(&'static str, &'static str)> {
     let count = counts.iter().find(|(_, given)| *given).map(|(option, _)| *option);
     let noisy = args.settings.other.noise.as_ref().is_some_and(|profile| profile != "off");
     match args.mode {
+        VerifyMode::Step if args.idle_times == Some(IdleTimes::On) => {
+            Some(("--idle-times", "--mode step does what the kernel did, whenever that was"))
+        }
         VerifyMode::Step if noisy => Some(("--noise", "--mode step is without noise")),
         VerifyMode::Step => count.map(|o| (o, "--mode step counts no checks and has no mutants")),
         _ if args.first => Some(("--first", "is for --mode step")),

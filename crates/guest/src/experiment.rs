@@ -230,6 +230,9 @@ fn create_all(shared: &'static Shared, start: u64) -> io::Result<Vec<(usize, u64
             fail(shared, &job.tasks[index], &what);
             break;
         }
+        if let Some(tracer) = shared.tracer.as_ref().filter(|_| created == 0) {
+            tracer.begin_idle_times()?;
+        }
         create(shared, index, created == 0, order.get(created + 1).map(|i| due(*i)))?;
     }
     Ok(late)

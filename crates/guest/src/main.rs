@@ -19,6 +19,7 @@ mod ender;
 mod experiment;
 mod gate;
 mod hotplug;
+mod idle;
 mod machine;
 mod settle;
 mod shell;
@@ -130,10 +131,11 @@ fn native(job: &str, out: &str) -> Result<(), String> {
         || !job.groups.is_empty()
         || !job.partitions.is_empty()
         || !job.hotplug.is_empty()
+        || !job.idle.is_empty()
     {
         return Err(
             "this job changes the machine (modules, settings, probes, settling, task groups, partitions, \
-             hotplug)"
+             hotplug, idle states)"
                 .into(),
         );
     }

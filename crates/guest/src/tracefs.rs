@@ -4,8 +4,8 @@
 //! CPUs and the one that `last_update_time` counts in. Pages are taken out as the kernel has
 //! them, with the event formats beside them, because formatting them here would be slow.
 
-use crate::answer::{Writer, value_line};
-use crate::sys;
+use crate::answer::{self, Writer, value_line};
+use crate::idle::IdleTimes;
 use risetime_ftrace::btf::Btf;
 use risetime_ftrace::probe;
 use risetime_ftrace::tracefs::{BEFORE, RARE, ROOT, Tracefs};
@@ -26,6 +26,8 @@ pub(crate) struct Tracer {
     enabled: Vec<String>,
     /// Tracepoints that are switched on for kprobes.
     switched_on: Vec<OwnedFd>,
+    /// Idle states that take time; `None`: they take what the machine takes.
+    idle: Option<IdleTimes>,
 }
 
 impl Tracer {
@@ -41,7 +43,11 @@ impl Tracer {
         buffer.prepare(job.buffer_kb.max(64), "local")?;
         values.push_str(&value_line("clock", "local"));
         let files = RwLock::new(Some((buffer.open("tracing_on")?, buffer.open("trace_marker")?)));
-        let mut tracer = Tracer { buffer, files, enabled: Vec::new(), switched_on: Vec::new() };
+        let (enabled, switched_on) = (Vec::new(), Vec::new());
+        let mut tracer = Tracer { buffer, files, enabled, switched_on, idle: None };
+        if !job.idle.is_empty() {
+            tracer.idle_times(values, IdleTimes::prepare(&job.idle));
+        }
         // What is enabled first is told first: with kprobes the state before what became of it, as these
         // come first in any case.
         if job.kprobes {
@@ -56,7 +62,18 @@ impl Tracer {
         if !job.kprobes {
             tracer.probes(job, values);
         }
+        if let Some(mut idle) = tracer.idle.take() {
+            tracer.idle_times(values, idle.complete().map(|()| idle));
+        }
         Ok(tracer)
+    }
+
+    /// Takes the idle states that take time, or notes why they do not.
+    fn idle_times(&mut self, values: &mut String, idle: io::Result<IdleTimes>) {
+        match idle {
+            Ok(idle) => self.idle = Some(idle),
+            Err(e) => values.push_str(&value_line(answer::NO_IDLE_TIMES, &e.to_string())),
+        }
     }
 
     /// Creates dynamic events; one that is refused is left out.
@@ -75,7 +92,7 @@ impl Tracer {
             // What is over before time 0, or rare, costs next to nothing by a kprobe, too.
             let group = name.split('/').next().unwrap_or_default();
             let kprobes = job.kprobes || [BEFORE, RARE].contains(&group);
-            match self.buffer.probe(line, btf.as_ref(), kprobes, sys::switch_on) {
+            match self.buffer.probe(line, btf.as_ref(), kprobes, risetime_sys::bpf::switch_on) {
                 Ok(on) => {
                     self.switched_on.extend(on);
                     self.enabled.push(name.into());
@@ -89,6 +106,11 @@ impl Tracer {
     pub(crate) fn end_of_before(&self) {
         // Where there are none, there is nothing to switch off.
         let _ = self.buffer.enable(BEFORE, false);
+    }
+
+    /// Lets idle states take time from here on.
+    pub(crate) fn begin_idle_times(&self) -> io::Result<()> {
+        self.idle.as_ref().map_or(Ok(()), |idle| idle.begin())
     }
 
     /// Switches tracing on.

@@ -69,7 +69,7 @@ fn a_job_that_would_change_this_machine_is_refused() {
     assert_eq!((code, bytes.len()), (Some(1), 0));
     assert_eq!(
         said,
-        "risetime-guest: this job changes the machine (modules, settings, probes, settling, task groups, partitions, hotplug)\n"
+        "risetime-guest: this job changes the machine (modules, settings, probes, settling, task groups, partitions, hotplug, idle states)\n"
     );
     let (code, said, _) = run("cut", "cpu 1024 0\n");
     assert_eq!(code, Some(1));

@@ -38,6 +38,8 @@ pub const READY: &str = "ready";
 pub const GATE: &str = "gate";
 /// The file that says what it hears last: the times of [`crate::job::Job::late`].
 pub const LATE: &str = "late";
+/// The value that says why idle states take no time although they were to ([`crate::job::Job::idle`]).
+pub const NO_IDLE_TIMES: &str = "no_idle_times";
 
 /// Continues the 64-bit FNV-1a `hash` over `bytes`.
 pub fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {

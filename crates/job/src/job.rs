@@ -4,6 +4,7 @@
 //! risetime-job 1
 //! duration_ns 3000000000            fields of `Job`, one a line, in any order
 //! cpu 459 2064000 0                 capacity, top frequency in kHz, first CPU of its policy
+//! idle 0 1000 40000 2900000         of the CPUs in order: ns into and out of each idle state, by the kernel's number
 //! set PATH VALUE                    in order; each is read back into the answer
 //! task rampup 0 1 * * * *           name delay_ns loop cpus nice util_min util_max
 //! phase nap 100 * * * *             of the last task: name loop cpus nice util_min util_max
@@ -66,6 +67,9 @@ pub struct Job {
     pub timer_slack_ns: u64,
     /// Every CPU, by number.
     pub cpus: Vec<Cpu>,
+    /// Time in ns that each CPU takes into and out of each of its idle states, by the number that the kernel has for it;
+    /// empty: it takes what the machine takes.
+    pub idle: Vec<Vec<[u64; 2]>>,
     /// Kernel modules to load, in order: paths in the guest. One that is missing is an error.
     pub modules: Vec<String>,
     /// Values to write before the workload, in this order: path and value. Each is read back
@@ -247,6 +251,10 @@ impl Job {
         for c in &self.cpus {
             line(&mut s, format_args!("cpu {} {} {}", c.capacity, c.freq_max_khz, c.policy));
         }
+        for states in &self.idle {
+            let times = states.iter().flatten().map(|ns| format!(" {ns}"));
+            line(&mut s, format_args!("idle{}", times.collect::<String>()));
+        }
         for (key, words) in [
             ("module", &self.modules),
             ("read", &self.read),
@@ -337,6 +345,7 @@ impl Job {
                 freq_max_khz: w.number()?,
                 policy: w.number()?,
             }),
+            "idle" => self.idle.push(w.idle()?),
             "module" => self.modules.push(w.word()?),
             "read" => self.read.push(w.word()?),
             "probe" => self.probes.push(w.word()?),
@@ -596,6 +605,15 @@ impl<'a> Words<'a> {
     }
     fn span(&mut self) -> Result<Span, String> {
         self.number().map(Span)
+    }
+    /// Reads times in pairs, up to the end of the line.
+    fn idle(&mut self) -> Result<Vec<[u64; 2]>, String> {
+        let mut states = Vec::new();
+        while let Some(enter) = self.0.next() {
+            let enter = enter.parse().map_err(|_| format!("`{enter}` is no time"))?;
+            states.push([enter, self.number()?]);
+        }
+        Ok(states)
     }
     fn cgroup(&mut self) -> Result<TaskGroup, String> {
         let mut group = TaskGroup::new(self.word()?);

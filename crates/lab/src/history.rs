@@ -17,7 +17,7 @@ use risetime_analysis::history::{Bisected, Build, Figure, History, Release, Side
 use risetime_analysis::metric::Metric;
 use risetime_analysis::{Options, RunResult};
 use risetime_kernel::KernelRev;
-use risetime_model::settings::keys::HZ;
+use risetime_model::settings::keys::{HZ, IDLE_TIMES};
 use risetime_model::{Experiment, InputError};
 use risetime_sim::{Replay, Simulator};
 use risetime_trace::{Backend, RunError};
@@ -172,7 +172,8 @@ fn both(
     };
     let real = run_phases(backend, &e, phases, &options, |_| ())?.runs;
     let first = real.first().ok_or_else(|| RunError::Failed("no start phase was run".into()))?;
-    let simulator = Replay { free_idle_exit: true, ..Replay::default() };
+    let free_idle_exit = first.settings.get(&IDLE_TIMES) != Some(1);
+    let simulator = Replay { free_idle_exit, ..Replay::default() };
     let own = as_in_vm(&e, &first.kernel_release, &first.settings);
     let simulated = run_phases(&simulator, &own, phases, &options, |_| ())?.runs;
     let notes = first.notes.clone();

@@ -1,7 +1,7 @@
-//! System calls: clocks, sleeping, affinity, scheduling attributes, tracepoints.
+//! System calls: clocks, sleeping, affinity, scheduling attributes.
 //!
 //! Whatever rustix has is taken from there. Three it has not, and they hold all the unsafe
-//! code of this crate: `sched_setattr`, `sched_getattr` and `bpf`.
+//! code of this crate: `sched_setattr` and `sched_getattr` here, `bpf` in [`crate::bpf`].
 #![allow(unsafe_code)]
 
 use risetime_job::Policy;
@@ -9,9 +9,7 @@ use risetime_kernel::units::Span;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, Pid, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 const NSEC: u64 = 1_000_000_000;
 
@@ -155,7 +153,7 @@ const RECLAIM: u64 = 0x02;
 const CLAMP_RESET: u32 = u32::MAX;
 
 unsafe extern "C" {
-    fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
+    pub(crate) fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -166,10 +164,6 @@ const SYS_SCHED_GETATTR: std::ffi::c_long = 275;
 const SYS_SCHED_SETATTR: std::ffi::c_long = 314;
 #[cfg(target_arch = "x86_64")]
 const SYS_SCHED_GETATTR: std::ffi::c_long = 315;
-#[cfg(target_arch = "aarch64")]
-const SYS_BPF: std::ffi::c_long = 280;
-#[cfg(target_arch = "x86_64")]
-const SYS_BPF: std::ffi::c_long = 321;
 
 /// Gives the calling thread these attributes. `clamps`: whether to touch the utilisation clamps
 /// at all (a kernel without them refuses them).
@@ -279,59 +273,6 @@ impl SchedAttr {
             util_min: min.parse().ok()?,
             util_max: max.parse().ok()?,
         })
-    }
-}
-
-/// `union bpf_attr` of `include/uapi/linux/bpf.h` for BPF_PROG_LOAD, as far as it is needed here.
-#[repr(C)]
-struct BpfProgLoad {
-    prog_type: u32,
-    insn_cnt: u32,
-    insns: *const [u8; 8],
-    license: *const std::ffi::c_char,
-}
-
-/// Arguments of BPF_RAW_TRACEPOINT_OPEN.
-#[repr(C)]
-struct BpfRawTracepoint {
-    name: *const std::ffi::c_char,
-    prog_fd: u32,
-    unused: u32,
-}
-
-const BPF_PROG_LOAD: u64 = 5;
-const BPF_RAW_TRACEPOINT_OPEN: u64 = 17;
-const BPF_PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
-/// `r0 = 0; exit`.
-const DO_NOTHING: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
-
-/// Switches the kernel's tracepoint `name` on, for as long as what is returned lives: a program that
-/// does nothing is called there.
-///
-/// Errors: the system's.
-pub fn switch_on(name: &str) -> io::Result<OwnedFd> {
-    let name = CString::new(name)?;
-    let load = BpfProgLoad {
-        prog_type: BPF_PROG_TYPE_RAW_TRACEPOINT,
-        insn_cnt: DO_NOTHING.len() as u32,
-        insns: DO_NOTHING.as_ptr(),
-        license: c"GPL".as_ptr(),
-    };
-    let program = bpf(BPF_PROG_LOAD, &load)?;
-    let open =
-        BpfRawTracepoint { name: name.as_ptr(), prog_fd: program.as_raw_fd() as u32, unused: 0 };
-    bpf(BPF_RAW_TRACEPOINT_OPEN, &open)
-}
-
-/// A command of `bpf` that gives a file; `T` is its part of `union bpf_attr`.
-fn bpf<T>(command: u64, attr: &T) -> io::Result<OwnedFd> {
-    // SAFETY: bpf(command, attr, size) reads `size` bytes from `attr`, which lives through the call and
-    // is as large as that says, and what it points to, which does, too; it writes nothing there.
-    let fd = unsafe { syscall(SYS_BPF, command, std::ptr::from_ref(attr), size_of::<T>() as u64) };
-    match i32::try_from(fd) {
-        // SAFETY: these commands return a new file, which nobody else has.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

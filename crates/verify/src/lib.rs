@@ -32,10 +32,11 @@ use reference::{Start, beginnings, creator, given, hotplug, image, kthread, peri
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_lab::{as_in_vm, phase_span, record};
+use risetime_model::settings::keys::IDLE_TIMES;
 use risetime_model::{Experiment, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
-use risetime_trace::{Backend, BackendKind, Memory, RunError};
+use risetime_trace::{Backend, BackendKind, Header, Memory, RunError};
 use std::sync::Arc;
 
 /// The simulation has been idle for so long before the workload begins: longer than any rate
@@ -207,7 +208,7 @@ fn simulated(
         experiment.workload = Arc::new(workload);
         image.begins = begin.iter().map(|b| b.ran).collect();
         // Elsewhere that is how long the way out of an idle state takes, which is simulated.
-        let waited = begin.iter().filter(|_| is_virtual(reference)).map(|b| b.waited);
+        let waited = begin.iter().filter(|_| has_free_exits(reference)).map(|b| b.waited);
         image.waits = waited.collect();
         image.timers_from = begin.iter().map(|b| b.phase).collect();
         image.creator = creator(reference, start);
@@ -221,8 +222,8 @@ fn simulated(
         image.balance = known.iter().map(|m| (m.clone(), ticks(m.after))).collect();
     }
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
-    let free_idle_exit = is_virtual(reference);
-    let kthread = kthread(reference, &experiment.platform).filter(|_| free_idle_exit);
+    let free_idle_exit = has_free_exits(reference);
+    let kthread = kthread(reference, &experiment.platform).filter(|_| is_virtual(reference));
     let replay = Replay { image: Some(image), given, free_idle_exit, kthread, mutant };
     let trace = record(&replay, &experiment)?;
     let own = Start::of(&trace, &experiment.workload).ok_or_else(|| {
@@ -241,6 +242,12 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
         Some(header) => as_in_vm(experiment, &header.run.kernel_release, &header.machine.settings),
         None => experiment.clone(),
     }
+}
+
+/// Whether leaving an idle state took no time where a trace comes from.
+fn has_free_exits(trace: &Memory) -> bool {
+    let takes = |h: &Header| h.machine.settings.get(&IDLE_TIMES) == Some(1);
+    is_virtual(trace) && !trace.header().is_some_and(takes)
 }
 
 /// Whether a trace comes from the virtual machine.

@@ -1,6 +1,7 @@
 //! The simulator and wrong ones, held to what real kernels did: one module a subject.
 
 mod drawn;
+mod idle_times;
 mod recorded;
 mod spread;
 mod step;

@@ -16,9 +16,14 @@
 //! and all seeds (a run must not depend on chance).
 //!
 //! DEVIATES(vm-idle): QEMU carries out every PSCI suspend as WFI, at once: the kernel chooses among the
-//! platform's idle states and records its choice, but leaving one costs no time. Above 8 CPUs there is
-//! only WFI: that many need a GICv3, whose driver shuts the CPU interface on its way into such a state,
-//! and QEMU then never wakes the CPU.
+//! platform's idle states and records its choice, but leaving one costs no time, unless a program in the kernel lets it pass
+//! (`--idle-times`). Above 8 CPUs there is only WFI: that many need a GICv3, whose driver shuts the CPU
+//! interface on its way into such a state, and QEMU then never wakes the CPU. States that a cluster enters
+//! together are spent as each CPU's own.
+//! DEVIATES(vm-idle-measured): where idle states take time, the kernel looks at the clock just inside of the two events at which
+//! it passes (`time_start` and `time_end` of `cpuidle_enter_state`): its idle governor measures sleeps without the ways in and
+//! out, and takes the way out from them once more. RCU's own tracepoints would lie inside; stock kernels have none
+//! (`CONFIG_RCU_TRACE`).
 //! DEVIATES(vm-speed): a frequency change does not change the speed of the code in the virtual machine.
 //! PELT, schedutil and the energy model see the frequency; the agent scales finite work itself.
 
@@ -199,6 +204,23 @@ fn deep_idle<'a>(
 ) -> impl Iterator<Item = (usize, &'a IdleState)> {
     let possible = gic_version(platform.nr_cpus()) == 2;
     d.idle.iter().enumerate().skip(if possible { 1 } else { usize::MAX })
+}
+
+/// Time in ns into and out of each idle state of each CPU, by the number that the kernel tells.
+pub(crate) fn idle_ways(platform: &Platform) -> Vec<Vec<[u64; 2]>> {
+    let way = |s: &IdleState| [s.entry_latency.0, s.exit_latency.0];
+    let of = |cpu: CpuId| platform.domain_of(cpu).map(|d| &platform.domains[d]);
+    // The driver is there where each CPU has a state for it. Without it the kernel calls its WFI number 1.
+    let deep = |cpu: CpuId| of(cpu).is_some_and(|d| deep_idle(platform, d).count() > 0);
+    let driver = platform.cpus().all(deep);
+    let ways = |cpu: CpuId| {
+        let states = of(cpu).map_or(&[][..], |d| &d.idle);
+        match driver {
+            true => states.iter().map(way).collect(),
+            false => [[0, 0]].into_iter().chain(states.first().map(way)).collect(),
+        }
+    };
+    platform.cpus().map(ways).collect()
 }
 
 /// The clusters of the cpu-map: who shares an L2 where some do (the kernel's CLS), else who shares

@@ -35,7 +35,7 @@ use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
 use reasons::Reasons;
 use risetime_ftrace::decisions;
-use risetime_job::answer::{Answer, FNV_START, fnv};
+use risetime_job::answer::{self, Answer, FNV_START, fnv};
 use risetime_job::job::{Job, Task as JobTask};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{GroupId, Instant, Span};
@@ -68,6 +68,10 @@ pub struct Vm {
     /// then goes otherwise; a kernel before 6.14, which shows an ordinary run nothing of its
     /// scheduler's signals, shows them then.
     pub decisions: bool,
+    /// Whether idle states take the time that the platform says; else QEMU comes back from each at once.
+    pub idle_times: bool,
+    /// Whether probes tell of the scheduler's signals, which takes some time of each wakeup.
+    pub probes: bool,
     /// Time of an instruction of the guest: 2^shift ns.
     pub shift: u32,
     /// Directory where fingerprints of runs are kept, so that one that takes another course is
@@ -114,6 +118,8 @@ impl Vm {
                 kernel: kernel.image.clone(),
                 agent,
                 decisions: false,
+                idle_times: false,
+                probes: true,
                 shift: 1,
                 memory,
                 limit: None,
@@ -127,6 +133,11 @@ impl Vm {
     /// Returns the machine with traces that tell from what the kernel decides ([`Vm::decisions`]).
     pub fn with_decisions(self) -> Vm {
         Vm { decisions: true, ..self }
+    }
+
+    /// Returns the machine with idle states that take time ([`Vm::idle_times`]).
+    pub fn with_idle_times(self) -> Vm {
+        Vm { idle_times: true, ..self }
     }
 
     /// The number of runs that went on from the state of a machine that was held.
@@ -202,7 +213,9 @@ impl Vm {
 
     fn prepare(&self, experiment: &Experiment) -> Result<Prepared, RunError> {
         let modules: Vec<String> = self.modules()?.into_keys().collect();
-        let plan = plan::plan(experiment, &self.catalogue, &modules, self.decisions)?;
+        let Vm { decisions, idle_times, probes, .. } = *self;
+        let how = plan::How { decisions, idle_times, probes };
+        let plan = plan::plan(experiment, &self.catalogue, &modules, how)?;
         let device_tree = dtb::blob(&experiment.platform)?;
         let mut early = plan.job.clone();
         early.take_late(&Job::default());
@@ -388,7 +401,7 @@ fn deliver(
             .map(|(cpu, v)| format!("CPU {cpu}: {v} events")),
     );
     let settings = settings(e, plan, &values, hz);
-    let mut signals = signals(&values);
+    let mut signals = signals(&values, !plan.job.probes.is_empty());
     let has = |name: &str| signals.iter().any(|s| s.name == name);
     signals.extend(reasons::signals(e.policy.kernel, &settings, has));
     let threads = collect::threads(&plan.job, &forks).into_iter().map(|(_, task)| task).collect();
@@ -418,6 +431,8 @@ fn deliver(
     sink.end(done.end);
     let mut notes = vec![ran(e, &values, hz)];
     notes.extend(self::notes(e, &values));
+    notes.extend(not_shown(&plan.job, &values));
+    notes.extend(idle_times(&plan.job, &values));
     notes.extend(started_late(&plan.job, &values));
     if decisions {
         let format = |name: &str| said(&format!("format {name}")).map(Cow::into_owned);
@@ -510,6 +525,9 @@ fn settings(
     }
     all.set(&keys::FIRST_CPU, i64::from(plan.job.first_cpu));
     all.set(&keys::HZ, i64::from(hz));
+    if !plan.job.idle.is_empty() && !values.contains_key(answer::NO_IDLE_TIMES) {
+        all.set(&keys::IDLE_TIMES, 1);
+    }
     let driver = values.iter().find(|(k, _)| k.ends_with("/scaling_driver"));
     if let Some((_, driver)) = driver {
         all.set(&keys::SCALING_DRIVER, plan::value(driver));
@@ -517,8 +535,8 @@ fn settings(
     all
 }
 
-/// The signals whose probes the kernel accepted.
-fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
+/// The signals whose probes the kernel accepted, if it was asked for any.
+fn signals(values: &BTreeMap<String, String>, probed: bool) -> Vec<Signal> {
     const SIGNALS: &[(&str, &str)] = &[
         ("util_avg", "probe rt/pelt_se"),
         ("runnable_avg", "probe rt/pelt_se"),
@@ -529,7 +547,8 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
         ("sched_switch", "event sched/sched_switch"),
         ("overutilized", "probe rt/ovu"),
     ];
-    let there = SIGNALS.iter().filter(|(_, key)| !values.contains_key(*key));
+    let tells = |key: &str| probed || !key.starts_with("probe ");
+    let there = SIGNALS.iter().filter(|(_, key)| tells(key) && !values.contains_key(*key));
     there.map(|(name, _)| Signal { name, origin: Origin::Recorded }).collect()
 }
 
@@ -597,17 +616,45 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     if !e.platform.thermal.is_empty() && e.settings.get(&keys::THERMAL) != Some(0) {
         notes.push("a virtual machine has no temperature: thermal zones are without effect".into());
     }
+    notes
+}
+
+/// The note on signals that the trace has not; `None`: it has all.
+fn not_shown(job: &Job, values: &BTreeMap<String, String>) -> Option<String> {
+    if job.probes.is_empty() {
+        return Some(
+            "the kernel ran without probes, as was asked: figures on util are missing, and why work is lost on a small CPU or at a \
+             lower speed"
+                .into(),
+        );
+    }
     // Not every architecture keeps the others (arm64 has no irq average).
     let expected = ["rt/pelt_se", "rt/uest_se", "rt/pelt_cfs", "rt/ovu"];
     let refused: Vec<&str> =
         expected.into_iter().filter(|p| values.contains_key(&format!("probe {p}"))).collect();
     if let Some(first) = refused.first() {
         let why = &values[&format!("probe {first}")];
-        notes.push(format!(
+        return Some(format!(
             "this kernel does not show {} ({why}): figures on util are missing, and why work is lost on a small CPU or at a lower speed; arm64 kernels show \
              their scheduler's signals from 6.14 on, with FPROBE_EVENTS and BTF",
             refused.join(", ")
         ));
     }
-    notes
+    None
+}
+
+/// The note on idle states that take time, or would; `None`: nobody asked.
+fn idle_times(job: &Job, values: &BTreeMap<String, String>) -> Option<String> {
+    if job.idle.is_empty() {
+        return None;
+    }
+    Some(match values.get(answer::NO_IDLE_TIMES) {
+        Some(why) => format!(
+            "leaving an idle state took no time here, where the simulator spends exit_latency_us: this kernel takes no program that \
+             would let it pass ({why})"
+        ),
+        None => "leaving an idle state took the time that the platform says (a program in the kernel spins, the other virtual CPUs stand \
+                 still meanwhile or take their turns: busy ones make it longer)"
+            .into(),
+    })
 }

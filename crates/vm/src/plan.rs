@@ -14,7 +14,7 @@
 //! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
 //! nobody tells the guest (another boot parameter), is an error unless its value is the neutral one.
 
-use crate::partitions;
+use crate::{dtb, partitions};
 use risetime_ftrace::asked::{self, Wanted};
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
 use risetime_kernel::dl_server::SERVER_PERIOD;
@@ -59,15 +59,25 @@ pub(crate) struct Plan {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// The job of `experiment`. `modules`: the names of the kernel modules there are; `decisions`: whether
-/// the trace tells from what the kernel decides.
+/// Demands on the guest besides the experiment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// The trace tells from what the kernel decides.
+    pub(crate) decisions: bool,
+    /// Idle states take the time that the platform says.
+    pub(crate) idle_times: bool,
+    /// Probes tell of the scheduler's signals.
+    pub(crate) probes: bool,
+}
+
+/// The job of `experiment`. `modules`: the names of the kernel modules there are.
 ///
 /// Errors: settings that cannot be set in the guest (see the head of this file), a mask without CPUs.
 pub(crate) fn plan(
     experiment: &Experiment,
     catalogue: &Catalogue,
     modules: &[String],
-    decisions: bool,
+    how: How,
 ) -> Result<Plan, InputError> {
     let e = experiment;
     check(e, catalogue)?;
@@ -77,7 +87,7 @@ pub(crate) fn plan(
     let governor = e.settings.get(&GOVERNOR).unwrap_or(governor::SCHEDUTIL).to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
     let (partitions, groups) = partitions::in_guest(&workload, first_cpu, &e.platform)?;
-    let wanted = wanted(&workload, decisions);
+    let wanted = wanted(&workload, how.decisions);
     let mut settings = Vec::new();
     let mut job = Job {
         duration_ns: e.duration.0,
@@ -89,11 +99,12 @@ pub(crate) fn plan(
         linger_ns: 0,
         timer_slack_ns: e.settings.get(&TIMER_SLACK_NS).map_or(0, |ns| ns.max(0) as u64),
         cpus: e.platform.cpus().map(|c| cpu(&e.platform, c)).collect(),
+        idle: if how.idle_times { dtb::idle_ways(&e.platform) } else { Vec::new() },
         modules: modules_for(&governor, modules),
         set: Vec::new(),
         read: [reads(&e.platform), groups.iter().filter_map(quota_stat).collect()].concat(),
-        probes: asked::probes(wanted, e.policy.kernel),
-        kprobes: decisions,
+        probes: if how.probes { asked::probes(wanted, e.policy.kernel) } else { Vec::new() },
+        kprobes: how.decisions,
         events: asked::events(wanted),
         hotplug: workload.hotplug.iter().map(|h| Hotplug { place: (0, 0), ..*h }).collect(),
         groups,

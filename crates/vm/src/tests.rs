@@ -41,6 +41,8 @@ impl Rig {
             kernel: dir.join("Image"),
             agent: dir.join("agent"),
             decisions: false,
+            idle_times: false,
+            probes: true,
             shift: 1,
             memory: None,
             limit,
@@ -111,7 +113,7 @@ fn zone() -> Zone {
 }
 
 fn planned(e: &Experiment, modules: &[String]) -> Result<plan::Plan, InputError> {
-    plan::plan(e, &risetime_sim::catalogue(), modules, false)
+    plan::plan(e, &risetime_sim::catalogue(), modules, AS_IT_IS)
 }
 
 /// The values that a kernel says that does everything as told.
@@ -174,6 +176,9 @@ fn event(id: u16, words: &[Word<'_>]) -> Vec<u8> {
     }
     bytes
 }
+/// A run as it was before there was anything to choose.
+const AS_IT_IS: plan::How = plan::How { decisions: false, idle_times: false, probes: true };
+
 const SWITCH: u16 = 1;
 const PRINT: u16 = 2;
 const FREQ: u16 = 3;

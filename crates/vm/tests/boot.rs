@@ -168,6 +168,39 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
     assert!(!trace.events().iter().any(|(at, e)| at.0 > 0 && raised(e)));
 }
 
+/// A task whose timer expires on an idle CPU wakes when that has left its idle state, and not much later. Nothing of it takes a
+/// probe.
+#[test]
+fn real_kernel_a_timer_waits_for_the_way_out_of_an_idle_state_and_no_probe_is_needed() {
+    let text = r#"{"tasks": {"cyclic": {"policy": "SCHED_FIFO", "priority": 80, "cpus": [3], "loop": -1, "run": 3,
+        "timer": {"ref": "unique", "period": 10000, "mode": "absolute"}}}}"#;
+    let workload = Arc::new(Workload::parse(text, "cyclic").unwrap());
+    let (mut vm, _) = vm();
+    (vm.idle_times, vm.probes) = (true, false);
+    let (trace, _) = run_on(&vm, &Experiment { workload, ..experiment("laptop4", "", 1) });
+    let header = trace.header().unwrap();
+    let signals: Vec<&str> = header.run.signals.iter().map(|s| s.name).collect();
+    assert!(signals.contains(&"cpu_idle") && !signals.contains(&"util_avg"), "{signals:?}");
+    let states = &header.machine.platform.domains[0].idle;
+    let (mut state, mut due, mut ways) = (None, None, Vec::new());
+    for (at, event) in trace.events() {
+        match event {
+            Event::Idle { cpu: CpuId(3), state: Some(entered) } => state = Some(*entered as usize),
+            Event::Job { mark: JobMark::Timer { release, .. }, .. } => due = Some(*release),
+            Event::Wakeup { task, .. } if task.0 == 0 => {
+                if let (Some(state), Some(due)) = (state.take(), due.take()) {
+                    ways.push((at.0.saturating_sub(due.0), states[state].exit_latency.0));
+                }
+            }
+            _ => {}
+        }
+    }
+    let near = |(took, wanted): &&(u64, u64)| (*wanted..wanted + 60_000).contains(took);
+    let deepest = states.iter().map(|s| s.exit_latency.0).max();
+    assert!(ways.len() > 90 && ways.iter().any(|(_, wanted)| Some(*wanted) == deepest), "{ways:?}");
+    assert!(ways.iter().filter(near).count() * 20 > ways.len() * 19, "{ways:?}");
+}
+
 /// A CPU goes and comes back when it is told to, some ms later; in between nothing of the workload runs
 /// there, and its task, which may run nowhere else, runs elsewhere. Beside it a chain of two tasks, whose jobs the agent
 /// tells: as many as they were awake for, and when.

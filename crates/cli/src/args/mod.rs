@@ -249,6 +249,15 @@ pub(crate) enum Backend {
     Vm,
 }
 
+/// Times of the virtual machine's idle states.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleTimes {
+    /// The platform's: a program in the kernel lets them pass
+    On,
+    /// None: QEMU comes back from each at once
+    Off,
+}
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum Vm {
     /// Get what `--backend vm` needs: a stock kernel, the newest of the mirror if none is in the cache, and QEMU if it
@@ -304,6 +313,12 @@ pub(crate) struct Run {
     /// the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
+    /// Whether idle states of --backend vm take the time that the platform says [default: on]
+    #[arg(long, value_enum)]
+    pub(crate) idle_times: Option<IdleTimes>,
+    /// Run the kernel of --backend vm without probes, which make each wakeup some µs longer; figures that need them are absent
+    #[arg(long)]
+    pub(crate) bare: bool,
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
     #[arg(long = "policy", value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policies: Vec<String>,

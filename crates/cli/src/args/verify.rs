@@ -1,7 +1,7 @@
 //! Arguments of `verify`.
 
 use super::values::phase;
-use super::{Clamped, DEFAULT_SHARE, Plot, TextOrJson};
+use super::{Clamped, DEFAULT_SHARE, IdleTimes, Plot, TextOrJson};
 use crate::complete;
 use clap::{Args, ValueEnum};
 use risetime_kernel::units::Span;
@@ -71,6 +71,10 @@ pub(crate) struct Verify {
     /// An Image of your own, or a release in the cache (of `7.2` the newest) [default: the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
+    /// Whether idle states take the time that the platform says, on both sides [default: on; off with --mode step, --record and
+    /// --mutants]
+    #[arg(long, value_enum)]
+    pub(crate) idle_times: Option<IdleTimes>,
     /// Decisions that the simulator may take
     #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
     pub(crate) mode: VerifyMode,

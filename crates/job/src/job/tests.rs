@@ -21,6 +21,7 @@ fn full() -> Job {
         group: Some(2),
     };
     Job {
+        idle: vec![vec![[0, 1000], [300_000, 2_900_000]], vec![]],
         duration_ns: 1,
         phase_ns: 2,
         tick_ns: 4_000_000,

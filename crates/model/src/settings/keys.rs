@@ -10,6 +10,8 @@ pub const SKIP_MS: Key<Int> = Key::new("skip_ms");
 pub const HZ: Key<Int> = Key::new("hz");
 /// The driver that changes frequencies, as a real kernel calls it.
 pub const SCALING_DRIVER: Key<Name> = Key::new("scaling_driver");
+/// Whether idle states of the virtual machine take the time that its platform says; without it they take none.
+pub const IDLE_TIMES: Key<Int> = Key::new("idle_times");
 /// Highest lower clamp that tasks may ask for, as a real kernel reads back.
 pub const UTIL_CLAMP_MIN: Key<Int> = Key::new("sched_util_clamp_min");
 /// Highest upper clamp that tasks may ask for, as a real kernel reads back.

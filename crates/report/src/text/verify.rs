@@ -68,8 +68,8 @@ pub fn verify(v: &Verified<'_>, style: &Style) -> Doc {
 }
 
 /// The defaults of `run` that are off where something is held to the virtual machine.
-pub(super) const OFF_HERE: &str = "By default `run` has what this has not: the time to leave an idle state (exit_latency_us: here none on either \
-     side), the noise of a real machine (`machine`: here `vm`'s, with --mode step none).";
+pub(super) const OFF_HERE: &str = "By default `run` has what this has not: the noise of a real machine (`machine`: here `vm`'s, with --mode step \
+     none); with --mode step, --record, --mutants and --idle-times off also the time to leave an idle state (exit_latency_us).";
 
 /// Writes what the checks of a free simulator cannot say, and which mode can.
 fn one_course(page: &mut Page<'_>, mode: Mode) {

@@ -214,3 +214,19 @@ fn the_guest_is_told_entry_exit_and_wakeup_of_an_idle_state() {
     p.domains[0].idle[1].wakeup_latency = Some(Span::from_us(900));
     assert!(source(&p).unwrap().contains("wakeup-latency-us = <900>"));
 }
+
+/// The guest is told of each CPU's states by the kernel's numbers: where one CPU has no deep state the driver is for none, and the
+/// kernel's own WFI is number 1.
+#[test]
+fn ways_into_and_out_of_idle_states_go_by_the_numbers_that_the_kernel_tells() {
+    let mut platform = Platform::load("hikey960").expect("built in");
+    let of = |s: &IdleState| [s.entry_latency.0, s.exit_latency.0];
+    let own: Vec<Vec<[u64; 2]>> =
+        platform.domains.iter().map(|d| d.idle.iter().map(of).collect()).collect();
+    let ways = idle_ways(&platform);
+    assert_eq!(ways.len(), 8);
+    assert_eq!((&ways[0], &ways[7]), (&own[0], &own[1]));
+    assert_eq!(ways[7][2], [0, 2_900_000]);
+    platform.domains[0].idle.truncate(1);
+    assert_eq!(idle_ways(&platform), vec![vec![[0, 0], own[0][0]]; 8]);
+}

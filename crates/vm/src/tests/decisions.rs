@@ -332,7 +332,11 @@ fn jiffies_are_counted_from_the_freshest_tick() {
 #[test]
 fn an_ordinary_run_asks_for_nothing_more() {
     let e = experiment("linux-7.2");
-    let job = |decisions| plan::plan(&e, &risetime_sim::catalogue(), &[], decisions).unwrap().job;
+    let job = |decisions| {
+        plan::plan(&e, &risetime_sim::catalogue(), &[], plan::How { decisions, ..AS_IT_IS })
+            .unwrap()
+            .job
+    };
     let (ordinary, full) = (job(false), job(true));
     assert!(!ordinary.kprobes && full.kprobes);
     assert!(!ordinary.to_text().contains("kprobes"));
