@@ -18,7 +18,7 @@ fn row(id: &str, published: f64, measured: Option<f64>, holds: Option<bool>) -> 
         digits: 1,
         measured,
         unit: "ms",
-        tolerance: Tolerance { last_digit: 0.1, tick: 1.0, spread: 0.4 },
+        tolerance: Tolerance { last_digit: 0.1, tick: 1.0, spread: 0.4, open: 0.0 },
         holds,
         ..JudgedRow::default()
     }
