@@ -26,8 +26,9 @@ fn holds_as_its_page_says(name: &str) -> Reproduced {
 #[test]
 fn governors_of_march_2016() {
     let done = holds_as_its_page_says("muckle-2016");
-    let checks = done.rows().filter(|r| r.list.starts_with("checks of"));
-    assert!(checks.clone().count() == 11 && checks.clone().all(|r| r.holds == Some(true)));
+    let of_checks = |r: &&risetime_analysis::study::JudgedRow| r.list.starts_with("checks of");
+    let checks: Vec<_> = done.rows().filter(of_checks).collect();
+    assert!(checks.len() == 11 && checks.iter().all(|r| r.holds == Some(true)), "{checks:?}");
     let cells = done.figures[0].cells.as_ref().expect("a table");
     // The cells to fit are no part of the errors that are judged, and nothing is fitted for one cell alone.
     assert_eq!(cells.cases.iter().filter(|(_, fit)| *fit).count(), 4);
