@@ -206,7 +206,7 @@ fn deep_idle<'a>(
     d.idle.iter().enumerate().skip(if possible { 1 } else { usize::MAX })
 }
 
-/// Time in ns into and out of each idle state of each CPU, by the number that the kernel tells.
+/// Lists the times in ns into and out of each idle state of each CPU, by the number that the kernel tells.
 pub(crate) fn idle_ways(platform: &Platform) -> Vec<Vec<[u64; 2]>> {
     let way = |s: &IdleState| [s.entry_latency.0, s.exit_latency.0];
     let of = |cpu: CpuId| platform.domain_of(cpu).map(|d| &platform.domains[d]);

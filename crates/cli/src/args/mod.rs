@@ -254,7 +254,7 @@ pub(crate) enum Backend {
 pub(crate) enum IdleTimes {
     /// The platform's: a program in the kernel lets them pass
     On,
-    /// None: QEMU comes back from each at once
+    /// QEMU's: it comes back from each at once
     Off,
 }
 

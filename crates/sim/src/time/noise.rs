@@ -245,8 +245,8 @@ impl Row {
             Kind::Irq => &self.irq,
             Kind::Call => &self.call,
             Kind::Again => &self.again,
-            // Left out: the recordings that hold these profiles are of guests whose way was shorter (`chain`, 7.2 and 7.3, asked
-            // again, takes turns as often as with it).
+            // Left out: the recordings that hold these profiles are older than today's agent and probes; of `chain`, asked again,
+            // the kernel takes turns as often as with it.
             Kind::Preempt => return Amount::Fixed(Span(0)),
             Kind::Resched if *self.resched == AT_ONCE => return Amount::Fixed(Span(0)),
             Kind::Resched => return Amount::ByBusy(self.resched),
