@@ -18,7 +18,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
     page.title(format!("{name} · {reference} · step"), "");
     page.blank();
     let heads =
-        ["decision", "asked", "comparable", "real choice", "alike", "(95 %)", "wanted", "trivial"];
+        ["decision", "asked", "comparable", "real choice", "alike", "wanted", "(95 %)", "trivial"];
     let mut table = Table::new(heads);
     let share = |n: u64, of: u64| match of {
         0 => "-".to_string(),
@@ -35,8 +35,8 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
                 share(row.comparable, row.asked),
                 row.real.to_string(),
                 share(row.agree, row.real),
-                confidence(row.agree, row.real),
                 format!("{wanted} %"),
+                confidence(row.agree, row.real),
                 share(row.trivial, row.real),
             ],
         );
@@ -51,7 +51,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
         let (all, part) = (of.to_string(), share(n, of));
         let wanted = format!("{MOVES_WANTED} %");
         let sure = confidence(n, of);
-        let row = [what.into(), all.clone(), String::new(), all, part, sure, wanted, String::new()];
+        let row = [what.into(), all.clone(), String::new(), all, part, wanted, sure, String::new()];
         table.inked(ink(holds), row);
     }
     page.table(0, table);
