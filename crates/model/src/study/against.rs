@@ -45,17 +45,31 @@ impl Wrong {
     /// What a column, a case or a figure varies, with policies exchanged and the settings on top gone.
     fn vary(&self, vary: &mut Vary) {
         vary.retain(|(key, _)| !self.sets(key));
+        let alone = Wrong { policy: self.policy.clone(), settings: Vary::new() };
         for (_, policy) in vary.iter_mut().filter(|(key, _)| key == "policy") {
-            *policy = self.instead_of(policy);
+            *policy = alone.instead_of(policy);
         }
     }
 
     fn figure(&self, figure: &mut Figure) {
         figure.instead.clear();
+        // A table's references stand for 0 and 100 %, and keep what they set: settings go to its columns.
+        let table = figure.table.as_mut();
+        let of_setup = match table.is_some() {
+            true => Wrong { policy: self.policy.clone(), settings: Vary::new() },
+            false => self.clone(),
+        };
         if let Some(setup) = &mut figure.setup {
-            setup.policy = self.instead_of(&setup.policy);
+            setup.policy = of_setup.instead_of(&setup.policy);
             setup.set.retain(|key, _| !self.sets(key));
             self.vary(&mut setup.vary);
+        }
+        if let Some(table) = table {
+            for column in &mut table.columns {
+                self.vary(&mut column.vary);
+                column.vary.extend(self.settings.iter().cloned());
+            }
+            table.cases.iter_mut().for_each(|case| self.vary(&mut case.vary));
         }
         for list in &mut figure.lists {
             list.policy = list.policy.as_ref().map(|policy| self.instead_of(policy));
@@ -66,10 +80,6 @@ impl Wrong {
                     row.under = Some(self.instead_of(&row.at.to_string()));
                 }
             }
-        }
-        if let Some(table) = &mut figure.table {
-            table.columns.iter_mut().for_each(|column| self.vary(&mut column.vary));
-            table.cases.iter_mut().for_each(|case| self.vary(&mut case.vary));
         }
     }
 }
@@ -106,11 +116,9 @@ mod tests {
         let (right, wrong) = (&study.figures[0], &wrong.figures[0]);
         let (of_right, of_wrong) = (right.table.as_ref().unwrap(), wrong.table.as_ref().unwrap());
         assert_eq!(of_right.quantities, of_wrong.quantities, "performance and powersave");
-        assert!(of_wrong.columns.iter().all(|c| c.vary.iter().all(|(key, _)| key != "governor")));
-        assert_eq!(
-            wrong.setup.as_ref().unwrap().policy,
-            "linux-4.5-schedutil-rfc+governor=ondemand"
-        );
+        let governors = of_wrong.columns.iter().flat_map(|c| &c.vary);
+        assert!(governors.filter(|(key, _)| key == "governor").all(|(_, g)| g == "ondemand"));
+        assert_eq!(wrong.setup, right.setup, "references are run as they are");
         let study = Study::load("steady-tasks").expect("built in");
         let wrong = study.against(&Wrong::parse("linux-6.8").expect("in order"));
         for (a, b) in study.figures.iter().zip(&wrong.figures) {
