@@ -62,13 +62,13 @@ pub struct Figure {
     pub weak: String,
 }
 
-/// Whose number it is that ours is held against.
+/// Origin of a number that ours is held against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// The document prints it, or says it in words.
+    /// Printed in the document, or said there in words.
     #[default]
     Document,
-    /// It is a bound, a closed form or a prediction of this project.
+    /// A bound, a closed form or a prediction of this project.
     Ours,
 }
 
@@ -152,7 +152,7 @@ pub struct Row {
     pub under: Option<String>,
     /// The number.
     pub published: Decimal,
-    /// Whose number it is.
+    /// Origin of the number.
     pub origin: Origin,
     /// Relation that ours has to have to it.
     pub relation: Relation,

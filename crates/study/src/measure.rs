@@ -228,7 +228,7 @@ fn setting<'a>(list: &'a List, name: &str) -> Option<&'a str> {
     list.settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// PELT's decay, which arithmetic goes by.
+/// Returns PELT's decay by which arithmetic goes.
 fn decay(list: &List) -> Decay {
     let half_life = setting(list, "pelt_half_life").and_then(|value| value.parse().ok());
     half_life.and_then(Decay::new).unwrap_or(Decay::MS32)

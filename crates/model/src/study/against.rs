@@ -25,7 +25,7 @@ impl Wrong {
         (policy.is_some() || !settings.is_empty()).then_some(Wrong { policy, settings })
     }
 
-    /// The wrong policy in place of `right`.
+    /// Returns the wrong policy in place of `right`.
     fn instead_of(&self, right: &str) -> String {
         let base = self.policy.as_deref().unwrap_or(right);
         let kept =
@@ -42,7 +42,7 @@ impl Wrong {
         self.settings.iter().any(|(k, _)| k == key)
     }
 
-    /// What a column, a case or a figure varies, with policies exchanged and the settings on top gone.
+    /// Exchanges the policies of what a column, a case or a figure varies, and takes the settings on top away.
     fn vary(&self, vary: &mut Vary) {
         vary.retain(|(key, _)| !self.sets(key));
         let alone = Wrong { policy: self.policy.clone(), settings: Vary::new() };

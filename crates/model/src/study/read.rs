@@ -268,7 +268,7 @@ const LIST: &[&str] = &[
     "instead", "rows", "from",
 ];
 
-/// Whose numbers a table's are, unless something in it says otherwise.
+/// Reads the origin of a table's numbers, `unless` it says none.
 pub(super) fn origin(table: &Table<'_>, unless: Origin) -> Result<Origin, InputError> {
     let Some(name) = table.opt_str("from")? else { return Ok(unless) };
     Origin::ALL.into_iter().find(|o| o.as_str() == name).ok_or_else(|| {

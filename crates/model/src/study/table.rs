@@ -132,7 +132,7 @@ pub struct Check {
     pub quantity: usize,
     /// The bound, or the number that the document gives.
     pub published: Decimal,
-    /// Whose number it is.
+    /// Origin of the number.
     pub origin: Origin,
     /// Relation that ours has to have to it.
     pub relation: Relation,
