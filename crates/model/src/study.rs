@@ -137,6 +137,8 @@ pub struct List {
     pub ms: Option<u64>,
     /// Metric of a run, for [`Quantity::Figure`]: as `--expect` calls it.
     pub metric: Option<String>,
+    /// Reason why those of its rows miss that miss and have none of their own.
+    pub note: String,
     /// Settings by name that arithmetic goes by in place of its own: those of a wrong policy.
     pub settings: table::Vary,
     /// The rows.

@@ -33,6 +33,8 @@ fn a_study_that_is_wrong_is_refused_with_its_place() {
         ("schema = 1", "schema = 2"),
         ("source = \"a document\"\n", ""),
         ("[[figure.list]]", "[[figure.lists]]"),
+        ("id = \"f\"", "id = \"f\"\nfrom = \"me\""),
+        ("id = \"f\"", "id = \"f\"\nwrong = \"linux-6.8 +hz\""),
         ("id = \"f\"", "id = \"f g\""),
         ("quantity = \"freq_residency\"", "quantity = \"freq_residenzy\""),
         ("cpu = 0\n", ""),

@@ -333,7 +333,10 @@ fn judged_row(
         unit: list.unit(),
         tolerance,
         holds: row.counted.then_some(holds),
-        note: row.note.clone(),
+        note: match row.note.is_empty() && row.counted && !holds {
+            true => list.note.clone(),
+            false => row.note.clone(),
+        },
         instead: None,
     }
 }

@@ -165,6 +165,7 @@ mod tests {
             reading: Default::default(),
             ms: None,
             metric: None,
+            note: String::new(),
             settings: Vec::new(),
             rows: scores.iter().map(row).collect(),
         }

@@ -14,7 +14,7 @@ const DRAWN: [(&str, &str); 8] = [
     ("bud-2017", "vellamo"),
     ("coherent-response", "little100"),
     ("load-tracking-2017", "group"),
-    ("muckle-2016", "toggling"),
+    ("muckle-2016", "governors"),
     ("ondemand-2014", "ebizzy"),
     ("ospm-2023", "hrtimers"),
     ("rfc-2024", "x2"),

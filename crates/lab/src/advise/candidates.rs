@@ -381,6 +381,10 @@ fn tunables(e: &Experiment) -> Vec<(Param, Vec<Value>)> {
         ],
         "schedutil-2016" => vec![parts(schedutil_2016::SAMPLING_RATE, &[4, 16])],
         "schedfreq" => vec![parts(schedfreq::THROTTLE_NSEC, &[4])],
+        "sched" => vec![
+            parts(schedfreq::UP_THROTTLE_NSEC, &[4]),
+            parts(schedfreq::DOWN_THROTTLE_NSEC, &[4]),
+        ],
         _ => Vec::new(),
     };
     if e.settings.get(&TRACKER) == Some("walt") {

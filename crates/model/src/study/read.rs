@@ -265,7 +265,7 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
 
 const LIST: &[&str] = &[
     "quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "ms", "metric",
-    "instead", "rows", "from",
+    "instead", "rows", "from", "note",
 ];
 
 /// Reads the origin of a table's numbers, `unless` it says none.
@@ -352,8 +352,8 @@ fn list(table: &Table<'_>, whose: Origin) -> Result<List, InputError> {
         return Err(table.error_of("quantity", format!("{name} {what}")));
     }
     let hz = table.opt_int("hz", 24, 10_000)?.unwrap_or(HZ) as u32;
-    let settings = Vec::new();
-    Ok(List { quantity, cpu, hz, fit, policy, reading, ms, metric, settings, rows })
+    let (settings, note) = (Vec::new(), table.opt_str("note")?.unwrap_or("").to_string());
+    Ok(List { quantity, cpu, hz, fit, policy, reading, ms, metric, note, settings, rows })
 }
 
 fn reading(table: &Table<'_>, quantity: Quantity) -> Result<Reading, InputError> {

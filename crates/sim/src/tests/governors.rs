@@ -392,13 +392,14 @@ fn android(up_ms: i64, down_ms: i64, workload: &str, ms: u64) -> Memory {
     run("linux-6.1+governor=sched", &set, workload, ms)
 }
 
-/// The tick asks for the util and a quarter, so that no step is left out, and each takes as long as util does.
+/// The tick asks for the util and a quarter: a new task's 512 for 3 of 4 GHz at once, and for the highest frequency where util
+/// is 820, 50 ms of a whole CPU after 0: later than where the tick asks for all.
 #[test]
 fn the_tick_of_androids_governor_goes_up_by_steps() {
     let (steps, jump) = (freqs(&android(0, 50, BUSY, 1000)), freqs(&schedfreq(0, BUSY, 1000)));
-    assert_eq!(steps.iter().map(|f| f.1).collect::<Vec<_>>(), [1, 2, 3, 4], "{steps:?}");
+    assert_eq!(steps.iter().map(|f| f.1).collect::<Vec<_>>(), [1, 3, 4], "{steps:?}");
     let top = |all: &[(u64, u64)]| all.last().expect("a frequency").0;
-    assert!(top(&steps) > 2 * top(&jump), "{steps:?} {jump:?}");
+    assert!(top(&steps) > top(&jump), "{steps:?} {jump:?}");
 }
 
 #[test]
