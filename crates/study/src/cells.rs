@@ -46,6 +46,7 @@ pub(super) fn rows(
         let tolerance =
             measured.map_or(tolerance, |m| widened(tolerance, m, published.value, *range));
         let off = measured.map(|m| (m - published.value).abs());
+        let holds = off.is_some_and(|off| off <= tolerance.total() + EPSILON);
         let column = &table.columns[*column].name;
         JudgedRow {
             id: format!("{}/{}/{column}/{at}", figure.id, quantity.name),
@@ -56,7 +57,8 @@ pub(super) fn rows(
             measured,
             unit: quantity.unit,
             tolerance,
-            holds: Some(off.is_some_and(|off| off <= tolerance.total() + EPSILON)),
+            holds: Some(holds),
+            note: if holds { String::new() } else { quantity.note.clone() },
             ..JudgedRow::default()
         }
     };

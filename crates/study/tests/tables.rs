@@ -41,7 +41,7 @@ fn talks_of_2023() {
     let score = done.score();
     let of = |tally: risetime_analysis::study::Tally| (tally.held, tally.counted);
     assert_eq!((score.document.counted, score.ours.counted), (32, 14), "{score:?}");
-    assert!(of(score.document).0 >= 20 && of(score.ours).0 >= 13, "{score:?}");
+    assert!(of(score.document).0 >= 19 && of(score.ours).0 >= 13, "{score:?}");
     assert!(done.holds(), "all that misses is argued");
     // What is ours to keep: delays, shares, throttling, servers, timers; over as many phases as a user gets, too.
     let ours = |figure: &str| ["pressure", "overcommit", "rt-burst", "hrtimers"].contains(&figure);

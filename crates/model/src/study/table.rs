@@ -59,6 +59,8 @@ pub struct CellQuantity {
     pub digits: Option<u8>,
     /// Whether each published cell that nothing was fitted on is judged as a row.
     pub counted: bool,
+    /// Reason why those cells miss that miss.
+    pub note: String,
 }
 
 /// The way in which figures are brought to the document's unit, by one factor for the whole table:
@@ -281,6 +283,7 @@ fn place<'a>(
 fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
     toml.only(&[
         "name", "metric", "between", "scale", "scale_by", "stdev", "unit", "digits", "counted",
+        "note",
     ])?;
     let between = match toml.opt_texts_or_table("between")? {
         None => None,
@@ -322,6 +325,7 @@ fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
         unit: unit(toml)?,
         digits: toml.opt_int("digits", 0, 6)?.map(|n| n as u8),
         counted: toml.opt_bool("counted")?.unwrap_or(false),
+        note: toml.opt_str("note")?.unwrap_or("").to_string(),
     })
 }
 
