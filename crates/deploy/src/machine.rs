@@ -100,7 +100,7 @@ impl Need {
         self.work.saturating_add(self.clock)
     }
 
-    /// The same time where that CPU's speed is `fastest`, in ns of capacity 1024. Rounding: up.
+    /// Returns the need's time where that CPU's speed is `fastest`, in ns of capacity 1024. Rounding: up.
     pub(crate) fn at(&self, fastest: Capacity) -> u64 {
         self.work.saturating_add(scaled(self.clock, fastest.0, 1024))
     }

@@ -33,7 +33,7 @@ const FIT: [&str; 13] = [
     "video-playback",
     "video-playback-aligned",
 ];
-/// Those that are run in each test.
+/// Workloads that are run in each test.
 const SLICE: [&str; 3] = ["periodic", "periodic-crowd", "ui-recentfling"];
 /// Length of a run, in s.
 const SECONDS: u64 = 3;

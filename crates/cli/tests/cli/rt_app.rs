@@ -282,7 +282,7 @@ fn sets_are_read_and_written_for_an_rt_app() {
     let converted = with(&["deploy", "convert", file, "--scheduler", "rm", "--for", "rt-app-1.0"]);
     assert!(converted.out.contains("\"SCHED_FIFO\"") && !converted.out.contains("\"job\""));
     let drawn = ["deploy", "draw", "--tasks", "3", "--utilisation", "0.5", "--for", "rt-app"];
-    // Its `run` is of the largest CPU, which nobody has named: said, not refused.
+    // `run` of the set is of the largest CPU, which nobody has named: said, not refused.
     let said = risetime(&drawn);
     assert!(said.code == 0 && said.err.contains("name the platform"), "{}", said.err);
     let drawn = said.out;

@@ -143,7 +143,7 @@ pub struct BisectedBy {
     pub between: Vec<String>,
 }
 
-/// The same name as a record of [`risetime_analysis::history`] has here.
+/// A figure of a history: its record has the name that it has in [`risetime_analysis::history`].
 type Figure = history::Figure;
 
 records! {

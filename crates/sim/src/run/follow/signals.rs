@@ -110,7 +110,7 @@ impl Follower<'_, '_> {
                 let t = self.simulation.k.m.task_mut(task);
                 let own = t.util_est.value().0;
                 t.util_est = UtilEst(util_est.0 as u32);
-                // It is a sample of signals that are as there.
+                // A `util_est` is a sample of signals, which are as there.
                 if !self.other_clock.contains(&task) {
                     self.compare("task util_est", of, own, util_est.0);
                 }
@@ -248,7 +248,7 @@ impl Follower<'_, '_> {
         };
         *told = Some(util_avg);
         let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
-        // It is told where a period ends, which may have been a moment before that here.
+        // The signal is told where a period ends, which may have been a moment earlier here.
         let mut own = *avg;
         if same && at > own.last_update_time {
             update_rt_rq_load_avg(pelt, at, &mut own, runs);
