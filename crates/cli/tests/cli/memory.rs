@@ -4,17 +4,17 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The most memory that a run of `workload` on `platform` over `seconds` had, in kB.
+/// The most memory of its own that a run of `workload` on `platform` over `seconds` had, in kB: pages of the program's file
+/// come as the kernel reads ahead, by chance.
 fn peak_kb(workload: &str, platform: &str, seconds: &str, how: &[&str]) -> u64 {
     let args = ["run", workload, "--platform", platform, "--seconds", seconds];
     let mut command = crate::command(Path::new("/"), &[&args[..], how].concat());
     let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
-    // It only grows: what is read last is a few ms from the end, where results are printed.
     let code = loop {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let line = text.lines().find_map(|l| l.strip_prefix("RssAnon:"));
         let kb = line.and_then(|l| l.trim().trim_end_matches(" kB").parse().ok());
         peak = kb.unwrap_or(peak).max(peak);
         if let Some(code) = child.try_wait().expect("a child") {
@@ -22,7 +22,7 @@ fn peak_kb(workload: &str, platform: &str, seconds: &str, how: &[&str]) -> u64 {
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    assert!(code.success() && peak > 1000, "{workload} {how:?}: {code}, {peak} kB");
+    assert!(code.success() && peak > 200, "{workload} {how:?}: {code}, {peak} kB");
     peak
 }
 
@@ -43,7 +43,7 @@ fn memory_does_not_grow_with_the_simulated_time() {
                     let [short, long] =
                         ["60", "600"].map(|seconds| peak_kb("phone", "pixel6", seconds, how));
                     assert!(
-                        long <= short + 2048,
+                        long <= short + 1024,
                         "{how:?}: {long} kB after 600 s, {short} after 60"
                     );
                 }
