@@ -447,6 +447,11 @@ impl TraceSink for Reasons<'_> {
                 self.look(at, cpu);
             }
             Event::Freq { cpu, freq } => self.changed(at, cpu, freq),
+            // A look after it is told though nothing is new: the frequency is not one that nobody has looked at since.
+            Event::Idle { cpu, state: Some(_) } => {
+                let d = self.cpus[cpu.index()].domain;
+                self.policies[d].told = None;
+            }
             _ => {}
         }
     }
@@ -597,6 +602,22 @@ mod tests {
             (32, "972000 unchanged"),
         ];
         assert_eq!(told("schedutil", &ALL, &[(21, NEXT)], &events), said(&want));
+    }
+
+    #[test]
+    fn a_look_that_finds_what_it_found_is_told_again_after_the_cpu_has_slept() {
+        let idle = |state| Event::Idle { cpu: CPU, state };
+        let events = [
+            (0, Event::Freq { cpu: CPU, freq: LOWEST }),
+            (4, cfs(100)),
+            (5, cfs(100)),
+            (6, idle(Some(1))),
+            (20, idle(None)),
+            (21, cfs(100)),
+            (22, cfs(100)),
+        ];
+        let want = [(4, "600000 unchanged"), (21, "600000 unchanged")];
+        assert_eq!(told("schedutil", &ALL, &[], &events), said(&want));
     }
 
     #[test]

@@ -292,6 +292,20 @@ fn slices_are_clamped_and_the_base_slice_grows_with_the_cpus() {
     assert_eq!([0, 3, 7].map(|n| base(KernelRev::V6_8, n) / 750_000), [1, 2, 3]);
 }
 
+/// Both stand at the same deadline; who was queued first is picked, also once the queue counts from another origin.
+#[test]
+fn of_equal_deadlines_the_first_queued_is_picked_after_a_resume_too() {
+    for rev in REVS {
+        let mut rq = runqueue(rev);
+        rq.enqueue(task(B, 0), EnqueueKind::Initial);
+        rq.enqueue(task(A, 0), EnqueueKind::Initial);
+        let place = |id| rq.get(id).map(|e| (e.vruntime, e.deadline));
+        assert_eq!(place(A), place(B));
+        rq.resume(1_000_000, false);
+        assert_eq!(rq.schedule(), Some(B));
+    }
+}
+
 #[test]
 fn virtual_time_wraps_unnoticed() {
     for rev in REVS {

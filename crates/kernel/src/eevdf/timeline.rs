@@ -12,6 +12,7 @@
 //! the same tree. Entities live in a slab and are found by task through a sorted index.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::{Entity, EntityId};
 
@@ -136,9 +137,11 @@ impl Timeline {
         self.root = self.insert_under(self.root, n);
     }
 
-    /// Takes all of them out, by task number.
+    /// Takes all of them out, in order: inserted again one by one, equal deadlines stand as they stood.
     pub(crate) fn drain(&mut self) -> Vec<Entity> {
-        let all = self.iter().copied().collect();
+        let mut order: Vec<u32> = self.index.iter().map(|&(_, n)| n).collect();
+        order.sort_by(|&a, &b| if self.less(a, b) { Ordering::Less } else { Ordering::Greater });
+        let all = order.iter().map(|&n| self.nodes[n as usize].entity).collect();
         *self = Timeline { next_seq: self.next_seq, ..Timeline::new() };
         all
     }

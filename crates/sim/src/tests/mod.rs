@@ -15,6 +15,7 @@ mod demotion;
 mod dl_rules;
 #[expect(clippy::disallowed_methods, reason = "the files are files")]
 mod field;
+mod followed;
 mod generate;
 mod governors;
 mod groups;

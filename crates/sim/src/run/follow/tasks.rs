@@ -23,7 +23,9 @@ impl Follower<'_, '_> {
         let name = self.names.get(&there).map_or("", String::as_str);
         let m = &mut self.simulation.k.m;
         let user = there.index() < self.experiment.workload.tasks.len();
-        let task = match kthread_named(m, name) {
+        // Two threads may have one name: the agent's.
+        let taken = |task: &TaskId| self.shared.borrow().there.contains_key(task);
+        let task = match kthread_named(m, name).filter(|task| !taken(task)) {
             _ if user => there,
             Some(kthread) => {
                 m.task_mut(kthread).state = State::Sleeping;

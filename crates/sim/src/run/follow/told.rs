@@ -115,8 +115,10 @@ impl Follower<'_, '_> {
         let of_workload = there.index() < self.experiment.workload.tasks.len();
         let asks = (!of_workload && place.slice != 0)
             .then(|| Some(place.slice).filter(|slice| *slice != m.base_slice.0));
-        if m.fair_entity(cpu, task).is_some() {
-            if let Some(asks) = asks {
+        if let Some(entity) = m.fair_entity(cpu, task) {
+            // It leaves its queue for a new slice: for the one that it has it would stand behind its equals.
+            let has = entity.custom_slice.then_some(entity.slice);
+            if let Some(asks) = asks.filter(|asks| *asks != has) {
                 self.simulation.k.rq(cpu).queue_mut(group).set_slice(task, asks);
             }
             return self.stands((cpu, group), task.into(), place, Of::Task(there));
@@ -357,6 +359,8 @@ impl Follower<'_, '_> {
         let c = &mut m.cpus[cpu.index()];
         let own = c.idle_governor.memory().map(MenuDevice::to_parts);
         c.idle_governor.resume(&given);
+        // What else needs the tick there, RCU before all, is not told.
+        c.tick_stopped = select.tick_stopped;
         // Whoever sleeps there is woken by the reference: that timer stands for all.
         c.timers.take();
         self.aside = c.class_timers.take();
