@@ -23,6 +23,7 @@
 mod beside;
 pub mod events;
 mod format;
+mod perfetto;
 mod source;
 mod story;
 mod survey;

@@ -94,8 +94,11 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn switch(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields) {
-    let (Some(prev), Some(next)) = (fields.number(0), fields.number(3)) else {
-        return;
+    let Some(next) = fields.number(3) else { return };
+    let Some(prev) = fields.number(0) else {
+        // Compact forms do not say who left where nothing of the CPU came before: only who came is known.
+        let next = story.seen(stamp, next as i32, fields.text(4), fields.number(6));
+        return story.emit(stamp.at, &Event::Switch { cpu: CpuId(stamp.cpu), prev: None, next });
     };
     let (prev, next) = (prev as i32, next as i32);
     if let Some(state) = fields.number(2) {

@@ -21,8 +21,6 @@ mod number;
 mod out;
 mod packets;
 mod table;
-#[cfg(test)]
-mod tests;
 mod tracks;
 mod window;
 mod wire;
@@ -31,7 +29,7 @@ mod words;
 use crate::format::{Options, Reader};
 use crate::take::{Began, Fact, Take};
 use crate::{Fault, Source};
-use bundle::{Bundles, Known};
+use bundle::Bundles;
 use item::{Item, NOBODY, What};
 use number::packet;
 use out::Out;

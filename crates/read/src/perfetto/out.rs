@@ -5,14 +5,13 @@ use super::frames::{Frame, Frames};
 use super::item::{Item, NOBODY, What, Who};
 use super::kernel::{Fed, Field, values};
 use super::number::event;
-use super::table::{self, SWITCH};
+use super::table::SWITCH;
 use super::tracks::{Kind, Told, Tracks};
 use super::wire::Message;
 use super::words::Words;
 use crate::Mark;
 use crate::take::{Fact, Stamp, Take};
-use risetime_kernel::units::{CpuId, Instant};
-use risetime_trace::Event;
+use risetime_kernel::units::Instant;
 
 /// The end of a pass.
 pub(super) struct Out<'t> {
@@ -100,17 +99,14 @@ impl<'t> Out<'t> {
     fn switched(&mut self, at: u64, cpu: u32, prev: Who, state: u32, next: Who) {
         let Some(fed) = &self.switch else { return };
         let words = &self.known.words;
-        if prev == Who::NOBODY {
-            // Nobody knows who left: of the switch only who came is told.
-            let name = words.get(next.comm);
-            let next = self.take.task(&stamp(at, cpu, next.pid), next.pid, name);
-            let cpu = CpuId(cpu);
-            return self.take.typed(at, &Event::Switch { cpu, prev: None, next });
-        }
+        let who = |number: i32| match prev == Who::NOBODY {
+            true => Field::None,
+            false => Field::Number(number.into()),
+        };
         let fields = [
             comm(words, prev),
-            Field::Number(prev.pid.into()),
-            Field::Number(prev.prio.into()),
+            who(prev.pid),
+            who(prev.prio),
             Field::Number(state.into()),
             comm(words, next),
             Field::Number(next.pid.into()),
@@ -255,5 +251,3 @@ fn stamp(at: u64, cpu: u32, pid: i32) -> Stamp<'static> {
 fn comm(words: &Words, who: Who) -> Field<'_> {
     words.get(who.comm).map_or(Field::None, Field::Text)
 }
-
-const _: () = assert!(table::SWITCH == 4);

@@ -3,6 +3,7 @@
 //! Source: Perfetto, protos/perfetto/trace/ftrace/: ftrace_event.proto and the file of each group.
 
 /// An event: its number in `FtraceEvent`, its name, and its fields by their numbers from 1.
+#[derive(Debug)]
 pub(super) struct Row {
     pub(super) number: u32,
     pub(super) name: &'static str,
