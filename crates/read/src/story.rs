@@ -75,6 +75,8 @@ pub(crate) struct Story<'a> {
     states: States,
     /// Handlers in which each CPU is, one in another.
     handlers: Vec<u32>,
+    /// True if nothing tells of a wakeup but its begin.
+    waking_wakes: bool,
 }
 
 impl<'a> Story<'a> {
@@ -113,7 +115,8 @@ impl<'a> Story<'a> {
             pushed: 0,
             records: 0,
         };
-        Story::new(Out::Pour(Box::new(pour)), base, survey.states)
+        let story = Story::new(Out::Pour(Box::new(pour)), base, survey.states);
+        Story { waking_wakes: !survey.has_signal("sched_wakeup"), ..story }
     }
 
     fn new(out: Out<'a>, base: u64, states: States) -> Story<'a> {
@@ -130,6 +133,7 @@ impl<'a> Story<'a> {
             named: BTreeMap::new(),
             states,
             handlers: Vec::new(),
+            waking_wakes: false,
         }
     }
 
@@ -382,6 +386,11 @@ impl<'a> Story<'a> {
         if let Out::Survey(survey) = &mut self.out {
             survey.capacity(cpu, capacity);
         }
+    }
+
+    /// Whether nothing tells of a wakeup but its begin: Android's traces have `sched_waking` alone.
+    pub(crate) fn waking_wakes(&self) -> bool {
+        self.waking_wakes
     }
 
     /// Notes that the trace has a signal.

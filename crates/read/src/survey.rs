@@ -101,6 +101,11 @@ impl Survey {
         }
     }
 
+    /// Whether an event of the trace brings this signal.
+    pub(crate) fn has_signal(&self, name: &str) -> bool {
+        self.signals.contains(&name)
+    }
+
     /// Takes in that `n` events went back in time.
     pub(crate) fn went_back(&mut self, n: u64) {
         self.backwards += n;

@@ -30,7 +30,53 @@ pub enum Role {
 #[derive(Clone, Debug, Default)]
 pub struct Threads {
     all: Vec<Thread>,
-    alive: BTreeMap<i32, TaskId>,
+    alive: Alive,
+}
+
+/// Tasks by the numbers that their threads have now: a look-up for each event of a trace, so those that a kernel can give are places
+/// in a list.
+#[derive(Clone, Debug, Default)]
+struct Alive {
+    near: Vec<u32>,
+    far: BTreeMap<i32, TaskId>,
+}
+
+/// One more than the highest number of a thread (`PID_MAX_LIMIT`).
+const PIDS: usize = 1 << 22;
+/// Mark of a number that nobody has.
+const NOBODY: u32 = u32::MAX;
+
+impl Alive {
+    fn near(pid: i32) -> Option<usize> {
+        usize::try_from(pid).ok().filter(|pid| *pid < PIDS)
+    }
+
+    #[inline]
+    fn get(&self, pid: i32) -> Option<TaskId> {
+        match self.near.get(pid as usize) {
+            Some(task) if pid >= 0 => Some(TaskId(*task)).filter(|task| task.0 != NOBODY),
+            _ => self.far.get(&pid).copied(),
+        }
+    }
+
+    fn set(&mut self, pid: i32, task: TaskId) {
+        match Alive::near(pid) {
+            Some(place) => {
+                if self.near.len() <= place {
+                    self.near.resize((place + 1).next_power_of_two().min(PIDS), NOBODY);
+                }
+                self.near[place] = task.0;
+            }
+            None => _ = self.far.insert(pid, task),
+        }
+    }
+
+    fn remove(&mut self, pid: i32) {
+        match Alive::near(pid) {
+            Some(place) => self.near.get_mut(place).into_iter().for_each(|task| *task = NOBODY),
+            None => _ = self.far.remove(&pid),
+        }
+    }
 }
 
 impl Threads {
@@ -42,7 +88,7 @@ impl Threads {
             let role = Role::Workload(place);
             let since = Instant(0);
             threads.all.push(Thread { pid: pid.unwrap_or(0), comm: Name::new(comm), since, role });
-            threads.alive.extend(pid.map(|pid| (pid, TaskId(place))));
+            pid.into_iter().for_each(|pid| threads.alive.set(pid, TaskId(place)));
         }
         threads
     }
@@ -50,16 +96,18 @@ impl Threads {
     /// Returns the task of thread `pid`, which is seen now as `comm`; at first sight it is a new one of this role.
     pub fn seen(&mut self, pid: i32, since: Instant, comm: &str, role: Role) -> TaskId {
         let next = TaskId(self.all.len() as u32);
-        let task = *self.alive.entry(pid).or_insert(next);
-        if task == next {
-            self.all.push(Thread { pid, comm: Name::new(comm), since, role });
+        if let Some(task) = self.alive.get(pid) {
+            return task;
         }
-        task
+        self.alive.set(pid, next);
+        self.all.push(Thread { pid, comm: Name::new(comm), since, role });
+        next
     }
 
     /// Returns the task that thread `pid` is now; `None`: it has not been seen, or is gone.
+    #[inline]
     pub fn get(&self, pid: i32) -> Option<TaskId> {
-        self.alive.get(&pid).copied()
+        self.alive.get(pid)
     }
 
     /// Returns who a task is.
@@ -79,7 +127,7 @@ impl Threads {
 
     /// Ends thread `pid`: whoever has the number next is another task.
     pub fn gone(&mut self, pid: i32) {
-        self.alive.remove(&pid);
+        self.alive.remove(pid);
     }
 }
 

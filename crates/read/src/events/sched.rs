@@ -144,6 +144,10 @@ fn waking(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields) {
     let Some(pid) = fields.number(0).map(|pid| pid as i32).filter(|pid| *pid != 0) else { return };
     if let Some(task) = story.seen(stamp, pid, fields.text(1), fields.number(3)) {
         story.emit(stamp.at, &Event::Waking { task, by: CpuId(stamp.cpu) });
+        if story.waking_wakes() {
+            let cpu = CpuId(fields.number(2).map_or(stamp.cpu, |cpu| cpu as u32));
+            story.emit(stamp.at, &Event::Wakeup { task, cpu, why: Why::Unknown });
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::number::{bundle, compact, event};
 use super::kernel::Feeds;
 use super::table::{self, Row};
 use super::wire::{Message, Packed, Value, varint};
+use super::window::NEVER;
 use super::words::{UNTOLD, Words};
 
 /// CPUs of a machine: a higher number is damage.
@@ -140,7 +141,7 @@ impl Cpu {
     /// Takes in the time of an event; `false`: it cannot be right.
     #[inline]
     fn goes_on_at(&mut self, at: u64) -> bool {
-        let right = !self.seen || at.abs_diff(self.last) < GAP;
+        let right = at != NEVER && (!self.seen || at.abs_diff(self.last) < GAP);
         if right {
             (self.seen, self.last) = (true, at.max(self.last));
         }

@@ -10,8 +10,7 @@
 //! buffer has been drained after it happened. If that does not make room, the earlier half of the window goes out, and what comes
 //! later still than that is told at the time that has been reached, and counted.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// Bytes that items in the window may take.
 const BUDGET: usize = 40 << 20;
@@ -64,8 +63,11 @@ impl<T: Timed> Default for Window<T> {
 }
 
 impl<T: Timed> Window<T> {
-    /// Adds an item of no CPU.
+    /// Adds an item of no CPU, unless it has no time.
     pub(super) fn add(&mut self, item: T) {
+        if item.at() == NEVER {
+            return;
+        }
         self.bytes += size_of::<T>() + item.beside();
         self.open.push(item);
         if self.open.len() == CHUNK {
@@ -147,29 +149,81 @@ impl<T: Timed> Window<T> {
 
     /// Hands out items up to a time, as long as more than `keep` bytes are in the window.
     fn emit(&mut self, until: u64, keep: usize, out: &mut dyn FnMut(u64, T)) {
-        let first = |chunks: &VecDeque<std::vec::IntoIter<T>>| {
-            chunks.front().and_then(|chunk| chunk.as_slice().first()).map(T::at)
-        };
-        let fronts = self.lanes.iter().enumerate();
-        let fronts = fronts.filter_map(|(lane, chunks)| Some(Reverse((first(chunks)?, lane))));
-        let mut heap: BinaryHeap<_> = fronts.collect();
-        while let Some(mut top) = heap.peek_mut() {
-            let Reverse((at, lane)) = *top;
+        let mut first = Tournament::new(self.lanes.iter().map(front));
+        while let Some((at, lane)) = first.winner() {
             if at > until || self.bytes <= keep {
                 break;
             }
             let chunks = &mut self.lanes[lane];
-            let Some(item) = chunks.front_mut().and_then(Iterator::next) else { break };
+            let Some(chunk) = chunks.front_mut() else { break };
+            let Some(item) = chunk.next() else { break };
             self.bytes -= size_of::<T>() + item.beside();
             self.floor = self.floor.max(at);
             out(self.floor, item);
-            if chunks.front().is_some_and(|chunk| chunk.as_slice().is_empty()) {
-                chunks.pop_front();
-            }
-            match first(chunks) {
-                Some(next) => *top = Reverse((next, lane)),
-                None => _ = std::collections::binary_heap::PeekMut::pop(top),
-            }
+            let next = match chunk.as_slice().first() {
+                Some(next) => next.at(),
+                None => {
+                    chunks.pop_front();
+                    front(chunks)
+                }
+            };
+            first.replay(lane, next);
+        }
+    }
+}
+
+/// Time of a lane's first item; [`NEVER`]: it has none.
+fn front<T: Timed>(chunks: &VecDeque<std::vec::IntoIter<T>>) -> u64 {
+    chunks.front().and_then(|chunk| chunk.as_slice().first()).map_or(NEVER, T::at)
+}
+
+/// Time of a lane without items, which no item may have.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// The earliest of several times, found again with a comparison a level where one of them changes.
+struct Tournament {
+    times: Vec<u64>,
+    /// Winners by place: the first one of all at 1, those of two lanes behind each other from the middle on.
+    winners: Vec<u32>,
+}
+
+impl Tournament {
+    fn new(times: impl Iterator<Item = u64>) -> Tournament {
+        let mut times: Vec<u64> = times.collect();
+        times.resize(times.len().next_power_of_two().max(2), NEVER);
+        let n = times.len();
+        let mut of = Tournament { times, winners: vec![0; n] };
+        (1..n).rev().for_each(|place| of.play(place));
+        of
+    }
+
+    /// The earliest time and its lane; of equal ones the first lane. `None`: no lane has items.
+    #[inline]
+    fn winner(&self) -> Option<(u64, usize)> {
+        let lane = self.winners[1] as usize;
+        Some((self.times[lane], lane)).filter(|(at, _)| *at != NEVER)
+    }
+
+    #[inline]
+    fn play(&mut self, place: usize) {
+        let n = self.times.len();
+        let of = |child: usize| match child.checked_sub(n) {
+            Some(lane) => lane as u32,
+            None => self.winners[child],
+        };
+        let (left, right) = (of(2 * place), of(2 * place + 1));
+        let earlier = self.times[right as usize] < self.times[left as usize];
+        self.winners[place] = if earlier { right } else { left };
+    }
+
+    /// Sets the time of a lane.
+    #[inline]
+    fn replay(&mut self, lane: usize, at: u64) {
+        self.times[lane] = at;
+        let mut place = (lane + self.times.len()) / 2;
+        while place > 0 {
+            self.play(place);
+            place /= 2;
         }
     }
 }
