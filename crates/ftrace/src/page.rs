@@ -137,6 +137,11 @@ impl PageLayout {
         self.size
     }
 
+    /// Length of a page's head, behind which its events begin.
+    pub fn head(&self) -> usize {
+        self.data
+    }
+
     /// Reads what the head of a page says.
     ///
     /// Errors: bytes that are no such page.
