@@ -3,7 +3,7 @@
 use crate::story::Story;
 use crate::survey::Survey;
 use crate::take::Take;
-use crate::{Beside, Fault, Source, perfetto, text};
+use crate::{Beside, Fault, Source, dat, perfetto, text};
 use risetime_kernel::units::Instant;
 use risetime_model::{Code, Platform};
 use risetime_trace::{Thread, TraceSink};
@@ -34,6 +34,12 @@ pub trait Reader {
 
 /// All formats, in the order in which they are looked for.
 pub const FORMATS: &[Format] = &[
+    Format {
+        name: "trace.dat",
+        about: "`trace-cmd record`, versions 6 and 7",
+        told: dat::told,
+        open: dat::open,
+    },
     Format {
         name: "Perfetto trace",
         about: "`traced`, Android's system traces, `--perfetto`",

@@ -491,6 +491,9 @@ impl Take for Story<'_> {
                 *process = tgid;
             }
         }
+        if let Fact::States { new } = *fact {
+            self.states.set(new);
+        }
         if let Fact::Lost { cpu, .. } = *fact
             && let Some(depth) = self.handlers.get_mut(cpu as usize)
         {

@@ -154,7 +154,7 @@ impl Survey {
                     self.notes.push(note.to_string());
                 }
             }
-            Fact::Thread { .. } => {}
+            Fact::Thread { .. } | Fact::States { .. } => {}
         }
     }
 

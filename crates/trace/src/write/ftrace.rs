@@ -17,6 +17,7 @@
 //!   UtilEst                    sched_util_est_se
 //!   CpuCapacity, Overutilized  sched_cpu_capacity, sched_overutilized
 //!   Clamps, CpuClamps          uclamp_util_se, uclamp_util_cfs
+//!   Unseen                     CPU:n [LOST EVENTS]
 //!   Phase                      tracing_mark_write: I|999|NAME
 //!   Job                        tracing_mark_write: B|999|NAME and E|999, on the thread, from each beginning to where it is done
 //! ```
@@ -28,8 +29,9 @@
 //! Left out: reasons, requests of governors, caps, and the other events that tell from what a kernel decided.
 //! Source: kernel/trace/trace.c:`print_func_help_header_irq`, trace_output.c:`trace_print_context`, include/trace/events/.
 
+use super::{Numbers, PROCESS};
 use crate::tracker::Tracker;
-use crate::{Event, Header, Hears, PressureClass, SwitchOut, TraceSink};
+use crate::{Event, Header, Hears, PressureClass, SwitchOut, TraceSink, Why};
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_model::workload::{JobMark, JobSpec};
@@ -37,8 +39,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
 
-/// The process of the workload's threads.
-const PROCESS: i64 = 999;
 /// The priority of the idle task.
 const PRIO: i32 = 120;
 /// `state` of `cpu_idle` when the CPU leaves idle.
@@ -63,6 +63,7 @@ const HEAD: &str = "\
 pub struct Writer<W: io::Write> {
     out: W,
     error: Option<io::Error>,
+    numbers: Numbers,
     line: String,
     state: Tracker,
     /// The CPUs of each domain, by its first CPU.
@@ -78,9 +79,15 @@ pub struct Writer<W: io::Write> {
 impl<W: io::Write> Writer<W> {
     /// A writer to `out`, which should be buffered.
     pub fn new(out: W) -> Writer<W> {
+        Writer::of(out, Numbers::default())
+    }
+
+    /// A writer to `out` of a trace that has these numbers.
+    pub fn of(out: W, numbers: Numbers) -> Writer<W> {
         Writer {
             out,
             error: None,
+            numbers,
             line: String::new(),
             state: Tracker::default(),
             domains: BTreeMap::new(),
@@ -119,9 +126,9 @@ impl<W: io::Write> Writer<W> {
             return;
         }
         self.line.clear();
-        let us = at.0.saturating_add(500) / 1000;
+        let us = at.0.saturating_add(self.numbers.base).saturating_add(500) / 1000;
         let (comm, pid) = match task {
-            Some(task) => (self.comm(task), tid(task)),
+            Some(task) => (self.comm(task), self.numbers.tid(task)),
             None => ("<idle>".into(), 0),
         };
         let tgid = task.map(|task| self.tgid(task));
@@ -142,10 +149,7 @@ impl<W: io::Write> Writer<W> {
         self.state.task(task).map_or(PRIO, |t| t.prio)
     }
     fn tgid(&self, task: TaskId) -> i64 {
-        match self.state.task(task) {
-            Some(t) if t.user => PROCESS,
-            _ => tid(task),
-        }
+        self.numbers.tgid(task, self.state.task(task).is_some_and(|t| t.user))
     }
     /// The CPU on which a task is, or was last.
     fn cpu_of(&self, task: TaskId) -> CpuId {
@@ -155,7 +159,7 @@ impl<W: io::Write> Writer<W> {
     /// The new task that is waited for has all that it is created with.
     fn wakes_new(&mut self) {
         if let Some((at, task, cpu)) = self.new.take() {
-            let (comm, pid) = (self.comm(task), tid(task));
+            let (comm, pid) = (self.comm(task), self.numbers.tid(task));
             // CLONE_VM and so on of a thread of the workload; a thread of the kernel has others.
             let flags = if self.tgid(task) == PROCESS { 0x3d0f00 } else { 0x800700 };
             let what = format_args!(
@@ -167,7 +171,7 @@ impl<W: io::Write> Writer<W> {
     }
 
     fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, names: [&str; 2]) {
-        let (comm, pid, prio, to) = (self.comm(task), tid(task), self.prio(task), cpu.0);
+        let (comm, pid, prio, to) = (self.comm(task), self.numbers.tid(task), self.prio(task), cpu.0);
         for name in names {
             let what =
                 format_args!("{name}: comm={comm} pid={pid} prio={prio} target_cpu={to:03}");
@@ -183,7 +187,7 @@ impl<W: io::Write> Writer<W> {
         next: Option<TaskId>,
     ) {
         let who = |w: &Self, task: Option<TaskId>| match task {
-            Some(task) => (w.comm(task), tid(task), w.prio(task)),
+            Some(task) => (w.comm(task), w.numbers.tid(task), w.prio(task)),
             None => (format!("swapper/{}", cpu.0), 0, PRIO),
         };
         let (comm, pid, prio) = who(self, prev.map(|(task, _)| task));
@@ -227,13 +231,15 @@ impl<W: io::Write> Writer<W> {
     /// Writes an event of who runs where.
     fn of_tasks(&mut self, at: Instant, event: &Event) {
         match *event {
+            // A task that was there before has not been created here.
+            Event::TaskNew { why: Why::Earlier, .. } => {}
             Event::TaskNew { task, cpu, .. } => self.new = Some((at, task, cpu)),
             Event::Wakeup { task, cpu, .. } => {
                 self.wakeup(at, task, cpu, ["sched_waking", "sched_wakeup"]);
             }
             Event::Switch { cpu, prev, next } => self.switch(at, cpu, prev, next),
             Event::Migrate { task, from, to, .. } => {
-                let (comm, pid, prio) = (self.comm(task), tid(task), self.prio(task));
+                let (comm, pid, prio) = (self.comm(task), self.numbers.tid(task), self.prio(task));
                 let (from, on) = (from.0, to.0);
                 let what = format_args!(
                     "sched_migrate_task: comm={comm} pid={pid} prio={prio} orig_cpu={from} dest_cpu={on}"
@@ -246,6 +252,19 @@ impl<W: io::Write> Writer<W> {
             }
             Event::Job { task, mark } => self.job(at, task, mark),
             _ => self.of_cpus(at, event),
+        }
+    }
+
+    /// Writes a line that a program wrote into the trace, on the CPU of its task, if it is known.
+    pub fn print(&mut self, at: Instant, task: Option<TaskId>, text: &str) {
+        let cpu = task.map_or(CpuId(0), |task| self.cpu_of(task));
+        self.line_of(at, cpu, task, format_args!("tracing_mark_write: {}", text.trim_end()));
+    }
+
+    /// Writes that events of `cpu` are missing.
+    fn lost(&mut self, cpu: CpuId) {
+        if self.error.is_none() {
+            self.error = writeln!(self.out, "CPU:{} [LOST EVENTS]", cpu.0).err();
         }
     }
 
@@ -269,6 +288,7 @@ impl<W: io::Write> Writer<W> {
                 let state = state.unwrap_or(NOT_IDLE);
                 self.line(at, cpu, format_args!("cpu_idle: state={state} cpu_id={}", cpu.0));
             }
+            Event::Unseen { cpu } => self.lost(cpu),
             Event::Irq { cpu, enters: true } => {
                 self.line(at, cpu, format_args!("irq_handler_entry: irq=0 name=unknown"));
             }
@@ -306,7 +326,7 @@ impl<W: io::Write> Writer<W> {
                 period_contrib,
                 last_update_time: update,
             } => {
-                let (comm, pid, of) = (self.comm(task), tid(task), cpu.0);
+                let (comm, pid, of) = (self.comm(task), self.numbers.tid(task), cpu.0);
                 let (util, runnable, update) = (util_avg.0, runnable_avg.0, update.0);
                 let what = format_args!(
                     "sched_pelt_se: comm={comm} pid={pid} cpu={of} util_avg={util} runnable_avg={runnable} \
@@ -353,7 +373,7 @@ impl<W: io::Write> Writer<W> {
                 self.line(at, cpu, what);
             }
             Event::UtilEst { task, util_est } => {
-                let (comm, pid, est) = (self.comm(task), tid(task), util_est.0);
+                let (comm, pid, est) = (self.comm(task), self.numbers.tid(task), util_est.0);
                 let cpu = self.cpu_of(task);
                 let what = format_args!(
                     "sched_util_est_se: comm={comm} pid={pid} cpu={} util_est={est}",
@@ -377,7 +397,7 @@ impl<W: io::Write> Writer<W> {
                 self.line(at, CpuId(0), what);
             }
             Event::Clamps { task, clamps: Uclamp { min, max } } => {
-                let (comm, pid) = (self.comm(task), tid(task));
+                let (comm, pid) = (self.comm(task), self.numbers.tid(task));
                 let what = format_args!(
                     "uclamp_util_se: comm={comm} pid={pid} uclamp_min={} uclamp_max={}",
                     min.0, max.0
@@ -429,9 +449,4 @@ impl<W: io::Write> TraceSink for Writer<W> {
     fn listens(&self) -> Hears {
         Hears::Attributes
     }
-}
-
-/// The thread id of a task; what does not fit a thread id is the largest one.
-fn tid(task: TaskId) -> i64 {
-    (i64::from(task.0) + 1000).min(i32::MAX.into())
 }
