@@ -29,13 +29,6 @@ impl Proto {
         self
     }
 
-    /// A number with a fraction.
-    pub(crate) fn f(mut self, field: u64, n: f64) -> Proto {
-        self.bare(field << 3 | 1);
-        self.0.extend_from_slice(&n.to_le_bytes());
-        self
-    }
-
     /// Packed numbers.
     pub(crate) fn packed(self, field: u64, numbers: &[i64]) -> Proto {
         let mut of = Proto::default();
