@@ -21,6 +21,7 @@ mod formats;
 mod merge;
 mod meta;
 mod pack;
+pub(crate) mod perf;
 mod v6;
 mod v7;
 

@@ -41,6 +41,12 @@ pub const FORMATS: &[Format] = &[
         open: dat::open,
     },
     Format {
+        name: "perf.data",
+        about: "`perf sched record`, `perf record -e sched:*`",
+        told: dat::perf::told,
+        open: dat::perf::open,
+    },
+    Format {
         name: "Perfetto trace",
         about: "`traced`, Android's system traces, `--perfetto`",
         told: perfetto::told,

@@ -30,6 +30,7 @@ mod story;
 mod survey;
 mod take;
 mod text;
+mod window;
 
 pub use beside::{Beside, Mark};
 pub use format::{FORMATS, Format, Options, ReadSummary, Reader, read, read_beside, told};

@@ -23,28 +23,7 @@ const BUFFER: u16 = 3;
 ///
 /// Errors: the file is cut.
 pub(super) fn read(source: &Source, mut file: Bytes<'_>, meta: &mut Meta) -> Result<(), Cut> {
-    let named = |file: &mut Bytes<'_>, name: &str| {
-        let at = file.offset();
-        (file.string()? == name).then_some(()).ok_or(Cut(at))
-    };
-    named(&mut file, "header_page")?;
-    meta.header_page = file.text()?;
-    named(&mut file, "header_event")?;
-    file.text()?;
-    let own = file.word()?;
-    formats(&mut file, own, meta)?;
-    for _ in 0..file.word()? {
-        file.string()?;
-        let n = file.word()?;
-        formats(&mut file, n, meta)?;
-    }
-    let symbols = file.word()?;
-    file.skip(symbols.into())?;
-    let printk = file.word()?;
-    file.skip(printk.into())?;
-    let comms = file.long()?;
-    let comms = file.take(comms)?;
-    meta.set_comms(&comms);
+    kernel(&mut file, meta, true)?;
     meta.cpus = file.word()?.min(MAX_CPUS);
     let mut instances = Vec::new();
     loop {
@@ -76,6 +55,37 @@ pub(super) fn read(source: &Source, mut file: Bytes<'_>, meta: &mut Meta) -> Res
                 meta.damages.push((at, format!("the instance `{name}` has no pages there")));
             }
         }
+    }
+    Ok(())
+}
+
+/// Reads what the kernel says of its events: formats, and, if they are there, names of threads. perf writes the same.
+///
+/// Errors: the file is cut.
+pub(super) fn kernel(file: &mut Bytes<'_>, meta: &mut Meta, comms: bool) -> Result<(), Cut> {
+    let named = |file: &mut Bytes<'_>, name: &str| {
+        let at = file.offset();
+        (file.string()? == name).then_some(()).ok_or(Cut(at))
+    };
+    named(file, "header_page")?;
+    meta.header_page = file.text()?;
+    named(file, "header_event")?;
+    file.text()?;
+    let own = file.word()?;
+    formats(file, own, meta)?;
+    for _ in 0..file.word()? {
+        file.string()?;
+        let n = file.word()?;
+        formats(file, n, meta)?;
+    }
+    let symbols = file.word()?;
+    file.skip(symbols.into())?;
+    let printk = file.word()?;
+    file.skip(printk.into())?;
+    if comms {
+        let comms = file.long()?;
+        let comms = file.take(comms)?;
+        meta.set_comms(&comms);
     }
     Ok(())
 }

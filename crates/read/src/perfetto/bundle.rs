@@ -9,7 +9,7 @@ use super::number::{bundle, compact, event};
 use super::kernel::Feeds;
 use super::table::{self, Row};
 use super::wire::{Message, Packed, Value, varint};
-use super::window::NEVER;
+use crate::window::NEVER;
 use super::words::{UNTOLD, Words};
 
 /// CPUs of a machine: a higher number is damage.

@@ -1,7 +1,7 @@
 //! Items of the window: what a bundle or a packet told, with its time.
 
 use super::table::Row;
-use super::window::Timed;
+use crate::window::Timed;
 use super::words::UNTOLD;
 
 /// An event of a CPU, or what came with a packet's own time.

@@ -126,7 +126,7 @@ impl Feeds {
                 row
             }
         }?;
-        let mut named = Named { values: [Field::None; FIELDS] };
+        let mut named = Named::default();
         for (_, value) in Message::new(message).filter(|(number, _)| *number == 2) {
             let (mut called, mut field) = ("", Field::None);
             for (number, value) in Message::new(value.bytes()) {
@@ -137,9 +137,7 @@ impl Feeds {
                     _ => {}
                 }
             }
-            if let Some(place) = row.place(called).filter(|place| *place < FIELDS) {
-                named.values[place] = field;
-            }
+            named.set(row, called, field);
         }
         Some((row, named))
     }
@@ -205,6 +203,21 @@ impl Fields for View<'_> {
 /// Values of a generic event, by the places of its row.
 pub(super) struct Named<'a> {
     values: [Field<'a>; FIELDS],
+}
+
+impl Default for Named<'_> {
+    fn default() -> Self {
+        Named { values: [Field::None; FIELDS] }
+    }
+}
+
+impl<'a> Named<'a> {
+    /// Sets the field that a format calls `name`, if the row wants it.
+    pub(super) fn set(&mut self, row: &Row, name: &str, field: Field<'a>) {
+        if let Some(place) = row.place(name).filter(|place| *place < FIELDS) {
+            self.values[place] = field;
+        }
+    }
 }
 
 impl Fields for Named<'_> {

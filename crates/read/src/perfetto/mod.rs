@@ -19,10 +19,10 @@ mod item;
 mod kernel;
 mod number;
 mod out;
+mod own;
 mod packets;
 mod table;
 mod tracks;
-mod window;
 mod wire;
 mod words;
 
@@ -37,7 +37,7 @@ use packets::{Next, Packets};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use tracks::{Count, Kind, Sequence, Told};
-use window::Window;
+use crate::window::Window;
 use wire::{Message, Value};
 
 /// Most bytes that one packet is unpacked to.

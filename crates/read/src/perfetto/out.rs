@@ -5,9 +5,10 @@ use super::frames::{Frame, Frames};
 use super::item::{Item, NOBODY, What, Who};
 use super::kernel::{Fed, Field, values};
 use super::number::event;
-use super::table::SWITCH;
+use super::own::{self, Own};
+use super::table::{SWITCH, WAKING};
 use super::tracks::{Kind, Told, Tracks};
-use super::wire::Message;
+use super::wire::{Message, Value};
 use super::words::Words;
 use crate::Mark;
 use crate::take::{Fact, Stamp, Take};
@@ -17,8 +18,10 @@ use risetime_kernel::units::Instant;
 pub(super) struct Out<'t> {
     pub(super) take: &'t mut dyn Take,
     pub(super) known: Known,
-    tracks: Tracks,
+    pub(super) tracks: Tracks,
     frames: Frames,
+    /// State of a trace that this project wrote; `None`: it is another's.
+    pub(super) own: Option<Box<Own>>,
     /// Ways of the events that come most.
     switch: Option<Fed>,
     /// Of the stamp of marks: the latest time.
@@ -30,7 +33,7 @@ impl<'t> Out<'t> {
         let known = Known::default();
         let switch = known.feeds.get(SWITCH).cloned();
         let (tracks, frames) = Default::default();
-        Out { take, known, tracks, frames, switch, now: 0 }
+        Out { take, known, tracks, frames, own: None, switch, now: 0 }
     }
 
     pub(super) fn note(&mut self, note: &str) {
@@ -43,11 +46,13 @@ impl<'t> Out<'t> {
 
     /// Tells the clock of the trace.
     pub(super) fn clock(&mut self) {
-        self.take.fact(&Fact::Clock(self.known.clocks.clock()));
+        let own = self.own.as_ref().and_then(|own| own.clock);
+        self.take.fact(&Fact::Clock(own.unwrap_or(self.known.clocks.clock())));
     }
 
     /// Tells what the window still had of frames.
     pub(super) fn finish(&mut self) {
+        self.own_flush();
         let mut over = Vec::new();
         self.frames.finish(&mut |frame| over.push(frame));
         over.iter().for_each(|frame| self.frame(frame));
@@ -57,6 +62,9 @@ impl<'t> Out<'t> {
     pub(super) fn item(&mut self, at: u64, item: Item) {
         self.now = at;
         let Item { cpu, pid, what, .. } = item;
+        if self.own.is_some() && !self.of_own(cpu, &what) {
+            return;
+        }
         match what {
             What::Switch { prev, state, next } => self.switched(at, cpu, prev, state, next),
             What::Wakeup { row, who, target } => {
@@ -96,6 +104,23 @@ impl<'t> Out<'t> {
         }
     }
 
+    /// Takes in who is where in a trace of this project's. `false`: the event stands there in another form, too.
+    fn of_own(&mut self, cpu: u32, what: &What) -> bool {
+        const MIGRATE: u32 = 491;
+        if !matches!(what, What::Track(_)) {
+            self.own_flush();
+        }
+        match what {
+            What::Switch { next, .. } => self.own_met(next.pid, cpu),
+            // Each of them stands before a wakeup that says the same, also of new threads, of which no kernel has one.
+            What::Wakeup { row, .. } if row.number == WAKING => return false,
+            What::Wakeup { who, target, .. } => self.own_met(who.pid, *target as u32),
+            What::Kernel { number: MIGRATE, .. } => return false,
+            _ => {}
+        }
+        true
+    }
+
     fn switched(&mut self, at: u64, cpu: u32, prev: Who, state: u32, next: Who) {
         let Some(fed) = &self.switch else { return };
         let words = &self.known.words;
@@ -117,6 +142,14 @@ impl<'t> Out<'t> {
 
     /// Tells a track event.
     fn told(&mut self, at: u64, told: &Told) {
+        if self.own.is_some() {
+            if !matches!(told.kind, Kind::Counter(_)) {
+                self.own_flush();
+            }
+            if self.own_told(at, told) {
+                return;
+            }
+        }
         let (tid, process) = self.tracks.owner(told.track);
         let stamp = Stamp { at, pid: tid.unwrap_or(0), tgid: process, ..Stamp::default() };
         let process = process.unwrap_or(0);
@@ -167,6 +200,14 @@ impl<'t> Out<'t> {
 
     /// Takes in a `TrackDescriptor`.
     pub(super) fn track(&mut self, bytes: &[u8]) {
+        let is_own = |(number, value): (u32, Value<'_>)| match number {
+            1 => value.number() == own::RUN,
+            2 => value.bytes() == b"risetime",
+            _ => false,
+        };
+        if self.own.is_none() && Message::new(bytes).filter(|field| is_own(*field)).count() == 2 {
+            self.own = Some(Box::default());
+        }
         if let Some((tid, tgid, comm)) = self.tracks.describe(bytes) {
             let comm = comm.filter(|comm| !comm.is_empty());
             self.take.fact(&Fact::Thread { pid: tid, tgid, comm });

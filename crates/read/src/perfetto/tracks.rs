@@ -199,6 +199,19 @@ impl Tracks {
         (None, process)
     }
 
+    /// Returns the thread of a track, or the one below which it is.
+    pub(super) fn thread_of(&self, uuid: u64) -> Option<i32> {
+        let mut uuid = uuid;
+        for _ in 0..PARENTS {
+            let track = self.0.get(&uuid)?;
+            if track.tid.is_some() {
+                return track.tid;
+            }
+            uuid = track.parent?;
+        }
+        None
+    }
+
     /// Returns the value of a counter that this event brings.
     pub(super) fn count(&mut self, uuid: u64, count: Count) -> f64 {
         let value = match count {

@@ -4,7 +4,7 @@
 //!   event                      written as
 //!   Switch                     sched_switch (sched_process_exit before it at an exit)
 //!   Wakeup                     sched_waking, sched_wakeup
-//!   TaskNew                    task_newtask, sched_waking, sched_wakeup_new
+//!   TaskNew                    task_newtask, sched_wakeup_new
 //!   Migrate                    sched_migrate_task
 //!   Prio, Policy               the priority in what is written from then on
 //!   Freq                       cpu_frequency for each CPU of the domain
@@ -166,11 +166,11 @@ impl<W: io::Write> Writer<W> {
                 "task_newtask: pid={pid} comm={comm} clone_flags={flags:x} oom_score_adj=0"
             );
             self.line(at, cpu, what);
-            self.wakeup(at, task, cpu, ["sched_waking", "sched_wakeup_new"]);
+            self.wakeup(at, task, cpu, &["sched_wakeup_new"]);
         }
     }
 
-    fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, names: [&str; 2]) {
+    fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, names: &[&str]) {
         let (comm, pid, prio, to) = (self.comm(task), self.numbers.tid(task), self.prio(task), cpu.0);
         for name in names {
             let what =
@@ -235,7 +235,7 @@ impl<W: io::Write> Writer<W> {
             Event::TaskNew { why: Why::Earlier, .. } => {}
             Event::TaskNew { task, cpu, .. } => self.new = Some((at, task, cpu)),
             Event::Wakeup { task, cpu, .. } => {
-                self.wakeup(at, task, cpu, ["sched_waking", "sched_wakeup"]);
+                self.wakeup(at, task, cpu, &["sched_waking", "sched_wakeup"]);
             }
             Event::Switch { cpu, prev, next } => self.switch(at, cpu, prev, next),
             Event::Migrate { task, from, to, .. } => {

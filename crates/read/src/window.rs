@@ -18,7 +18,7 @@ const BUDGET: usize = 40 << 20;
 const CHUNK: usize = 512;
 
 /// Something with a time and a size.
-pub(super) trait Timed {
+pub(crate) trait Timed {
     /// Time of the item, in ns.
     fn at(&self) -> u64;
     /// Bytes that the item has outside of itself.
@@ -26,7 +26,7 @@ pub(super) trait Timed {
 }
 
 /// See the head of the file.
-pub(super) struct Window<T> {
+pub(crate) struct Window<T> {
     lanes: Vec<VecDeque<std::vec::IntoIter<T>>>,
     /// Single items of lane 0 that are no chunk yet.
     open: Vec<T>,
@@ -64,7 +64,7 @@ impl<T: Timed> Default for Window<T> {
 
 impl<T: Timed> Window<T> {
     /// Adds an item of no CPU, unless it has no time.
-    pub(super) fn add(&mut self, item: T) {
+    pub(crate) fn add(&mut self, item: T) {
         if item.at() == NEVER {
             return;
         }
@@ -81,7 +81,7 @@ impl<T: Timed> Window<T> {
     }
 
     /// Adds the items of a CPU's bundle, in any order.
-    pub(super) fn bundle(&mut self, cpu: u32, items: Vec<T>) {
+    pub(crate) fn bundle(&mut self, cpu: u32, items: Vec<T>) {
         let lane = cpu as usize + 1;
         if lane < self.rounds.lane {
             self.rounds.safe = self.rounds.before;
@@ -124,7 +124,7 @@ impl<T: Timed> Window<T> {
     }
 
     /// Hands out what may go, if the window is full.
-    pub(super) fn pass(&mut self, out: &mut dyn FnMut(u64, T)) {
+    pub(crate) fn pass(&mut self, out: &mut dyn FnMut(u64, T)) {
         if self.bytes > self.budget {
             self.close();
             let safe = self.rounds.safe;
@@ -137,20 +137,23 @@ impl<T: Timed> Window<T> {
     }
 
     /// Hands out all that is left.
-    pub(super) fn finish(&mut self, out: &mut dyn FnMut(u64, T)) {
+    pub(crate) fn finish(&mut self, out: &mut dyn FnMut(u64, T)) {
         self.close();
         self.emit(u64::MAX, 0, out);
     }
 
     /// Items that came too late, and the longest time by which one did, in ns.
-    pub(super) fn late(&self) -> (u64, u64) {
+    pub(crate) fn late(&self) -> (u64, u64) {
         self.late
     }
 
     /// Hands out items up to a time, as long as more than `keep` bytes are in the window.
     fn emit(&mut self, until: u64, keep: usize, out: &mut dyn FnMut(u64, T)) {
-        let mut first = Tournament::new(self.lanes.iter().map(front));
-        while let Some((at, lane)) = first.winner() {
+        // Of equal times those of CPUs come first: what came with a packet follows them.
+        let cpus = self.lanes.len() - 1;
+        let mut first = Tournament::new(self.lanes[1..].iter().chain(&self.lanes[..1]).map(front));
+        while let Some((at, place)) = first.winner() {
+            let lane = if place == cpus { 0 } else { place + 1 };
             if at > until || self.bytes <= keep {
                 break;
             }
@@ -167,7 +170,7 @@ impl<T: Timed> Window<T> {
                     front(chunks)
                 }
             };
-            first.replay(lane, next);
+            first.replay(place, next);
         }
     }
 }
@@ -178,7 +181,7 @@ fn front<T: Timed>(chunks: &VecDeque<std::vec::IntoIter<T>>) -> u64 {
 }
 
 /// Time of a lane without items, which no item may have.
-pub(super) const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The earliest of several times, found again with a comparison a level where one of them changes.
 struct Tournament {
