@@ -265,6 +265,24 @@ impl<'a> Story<'a> {
         self.seen_on(stamp, pid, comm, CpuId(stamp.cpu), prio)
     }
 
+    /// A thread's name in the field of this place, in the pass that takes names in.
+    #[inline]
+    pub(crate) fn comm<'f>(&self, fields: &'f dyn Fields, place: usize) -> Option<&'f [u8]> {
+        match self.out {
+            Out::Survey(_) => fields.text(place),
+            Out::Pour(_) => None,
+        }
+    }
+
+    /// A thread's priority in the field of this place, in the pass that tells of them.
+    #[inline]
+    pub(crate) fn prio_of(&self, fields: &dyn Fields, place: usize) -> Option<i64> {
+        match &self.out {
+            Out::Pour(pour) if pour.hears >= Hears::All => fields.number(place),
+            _ => None,
+        }
+    }
+
     /// Returns the task of thread `pid`, which was met on `cpu`, told of as one that was there earlier at first sight; `None`: the
     /// idle task.
     pub(crate) fn seen_on(
@@ -339,7 +357,7 @@ impl<'a> Story<'a> {
         let (Out::Pour(pour), Some(prio)) = (&mut self.out, prio) else { return };
         let known = &mut self.known[task.index()];
         let prio = prio.clamp(-1, 139) as i16;
-        if known.prio != prio && known.told && pour.hears >= Hears::All {
+        if known.prio != prio && known.told {
             known.prio = prio;
             pour.push(at.max(self.now), &Event::Prio { task, prio: prio.into() });
         }
@@ -445,7 +463,12 @@ impl Take for Story<'_> {
     fn event(&mut self, stamp: &Stamp<'_>, row: &'static Row, fields: &dyn Fields) {
         match &mut self.out {
             Out::Survey(survey) => {
-                if !survey.record(stamp.at, stamp.cpu, row.signals) {
+                if !survey.record(stamp.at, stamp.cpu, row) {
+                    return;
+                }
+                if !row.surveyed {
+                    self.backwards += u64::from(stamp.at < self.now);
+                    self.now = self.now.max(stamp.at);
                     return;
                 }
             }

@@ -154,6 +154,10 @@ impl Walk {
             return;
         }
         let Some((name, rest)) = event(rest) else { return };
+        // systrace ends with a line that nobody traced, of time 0.
+        if at == 0 && name == b"0" {
+            return;
+        }
         let Some(row) = rows.get(name) else { return };
         let stamp = Stamp { at, cpu, pid, tgid, comm: Some(comm) };
         take.event(&stamp, row, &TextFields::new(row, name, rest));
