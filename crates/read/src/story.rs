@@ -181,6 +181,14 @@ impl<'a> Story<'a> {
         summary
     }
 
+    /// The place and time of a record; one that lies before the last one is taken to be of its time.
+    #[inline]
+    fn later<'s>(&mut self, stamp: &Stamp<'s>) -> Stamp<'s> {
+        self.backwards += u64::from(stamp.at < self.now);
+        self.now = self.now.max(stamp.at);
+        Stamp { at: self.now, ..*stamp }
+    }
+
     /// Pushes an event.
     #[inline]
     pub(crate) fn emit(&mut self, at: u64, event: &Event) {
@@ -467,8 +475,7 @@ impl Take for Story<'_> {
                     return;
                 }
                 if !row.surveyed {
-                    self.backwards += u64::from(stamp.at < self.now);
-                    self.now = self.now.max(stamp.at);
+                    self.later(stamp);
                     return;
                 }
             }
@@ -479,11 +486,7 @@ impl Take for Story<'_> {
                 pour.records += 1;
             }
         }
-        if stamp.at < self.now {
-            self.backwards += 1;
-        } else {
-            self.now = stamp.at;
-        }
+        let stamp = &self.later(stamp);
         if let Some(tgid) = stamp.tgid {
             let task = self.threads.get(stamp.pid);
             if let Some(process) = task.and_then(|task| self.processes.get_mut(task.index())) {
@@ -519,6 +522,7 @@ impl Take for Story<'_> {
     }
 
     fn task(&mut self, stamp: &Stamp<'_>, pid: i32, comm: Option<&[u8]>) -> Option<TaskId> {
+        let stamp = &self.later(stamp);
         self.seen(stamp, pid, comm, None)
     }
 
@@ -528,7 +532,7 @@ impl Take for Story<'_> {
     }
 
     fn mark(&mut self, stamp: &Stamp<'_>, process: i32, mark: &Mark<'_>) {
-        self.now = self.now.max(stamp.at);
+        let stamp = &self.later(stamp);
         Story::mark(self, stamp, process, mark);
     }
 }

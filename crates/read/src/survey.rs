@@ -186,7 +186,8 @@ impl Survey {
 
     /// End of the trace, in ns by the file's clock.
     pub(crate) fn end(&self) -> u64 {
-        self.last.max(self.base())
+        let last_gap = self.gaps.last().map_or(0, |gap| gap.0);
+        self.last.max(self.base()).max(last_gap)
     }
 
     /// Times from which on nothing is known of a CPU, ascending.
