@@ -33,49 +33,46 @@ pub struct Threads {
     alive: Alive,
 }
 
-/// Tasks by the numbers that their threads have now: a look-up for each event of a trace, so those that a kernel can give are places
-/// in a list.
+/// Numbers below are looked up by their place; no kernel gives higher ones (`PID_MAX_LIMIT`).
+const NEAR: i32 = 1 << 22;
+/// Numbers that lie together.
+const TOGETHER: usize = 1024;
+/// Stands for no task.
+const NONE: u32 = u32::MAX;
+
+/// Tasks by the numbers of their threads, for those that are not gone.
 #[derive(Clone, Debug, Default)]
 struct Alive {
-    near: Vec<u32>,
+    near: Vec<Option<Box<[u32; TOGETHER]>>>,
     far: BTreeMap<i32, TaskId>,
 }
 
-/// One more than the highest number of a thread (`PID_MAX_LIMIT`).
-const PIDS: usize = 1 << 22;
-/// Mark of a number that nobody has.
-const NOBODY: u32 = u32::MAX;
-
 impl Alive {
-    fn near(pid: i32) -> Option<usize> {
-        usize::try_from(pid).ok().filter(|pid| *pid < PIDS)
-    }
-
     #[inline]
     fn get(&self, pid: i32) -> Option<TaskId> {
-        match self.near.get(pid as usize) {
-            Some(task) if pid >= 0 => Some(TaskId(*task)).filter(|task| task.0 != NOBODY),
-            _ => self.far.get(&pid).copied(),
+        if !(0..NEAR).contains(&pid) {
+            return self.far.get(&pid).copied();
         }
+        let pid = pid as usize;
+        let task = self.near.get(pid / TOGETHER)?.as_ref()?[pid % TOGETHER];
+        (task != NONE).then_some(TaskId(task))
     }
 
-    fn set(&mut self, pid: i32, task: TaskId) {
-        match Alive::near(pid) {
-            Some(place) => {
-                if self.near.len() <= place {
-                    self.near.resize((place + 1).next_power_of_two().min(PIDS), NOBODY);
-                }
-                self.near[place] = task.0;
+    fn set(&mut self, pid: i32, task: Option<TaskId>) {
+        if !(0..NEAR).contains(&pid) {
+            match task {
+                Some(task) => _ = self.far.insert(pid, task),
+                None => _ = self.far.remove(&pid),
             }
-            None => _ = self.far.insert(pid, task),
+            return;
         }
-    }
-
-    fn remove(&mut self, pid: i32) {
-        match Alive::near(pid) {
-            Some(place) => self.near.get_mut(place).into_iter().for_each(|task| *task = NOBODY),
-            None => _ = self.far.remove(&pid),
+        let pid = pid as usize;
+        let page = pid / TOGETHER;
+        if self.near.len() <= page {
+            self.near.resize_with(page + 1, || None);
         }
+        let page = self.near[page].get_or_insert_with(|| Box::new([NONE; TOGETHER]));
+        page[pid % TOGETHER] = task.map_or(NONE, |task| task.0);
     }
 }
 
@@ -88,18 +85,18 @@ impl Threads {
             let role = Role::Workload(place);
             let since = Instant(0);
             threads.all.push(Thread { pid: pid.unwrap_or(0), comm: Name::new(comm), since, role });
-            pid.into_iter().for_each(|pid| threads.alive.set(pid, TaskId(place)));
+            pid.into_iter().for_each(|pid| threads.alive.set(pid, Some(TaskId(place))));
         }
         threads
     }
 
     /// Returns the task of thread `pid`, which is seen now as `comm`; at first sight it is a new one of this role.
     pub fn seen(&mut self, pid: i32, since: Instant, comm: &str, role: Role) -> TaskId {
-        let next = TaskId(self.all.len() as u32);
         if let Some(task) = self.alive.get(pid) {
             return task;
         }
-        self.alive.set(pid, next);
+        let next = TaskId(self.all.len() as u32);
+        self.alive.set(pid, Some(next));
         self.all.push(Thread { pid, comm: Name::new(comm), since, role });
         next
     }
@@ -127,7 +124,7 @@ impl Threads {
 
     /// Ends thread `pid`: whoever has the number next is another task.
     pub fn gone(&mut self, pid: i32) {
-        self.alive.remove(pid);
+        self.alive.set(pid, None);
     }
 }
 
@@ -139,7 +136,8 @@ mod tests {
     fn a_number_that_is_used_again_is_another_task() {
         let mut threads = Threads::default();
         let ui = threads.seen(812, Instant(5), "ui", Role::Workload(0));
-        let other = threads.seen(4_000_000, Instant(6), "kworker/0:1", Role::System);
+        let other = threads.seen(i32::MAX, Instant(6), "kworker/0:1", Role::System);
+        assert_eq!((threads.get(i32::MAX), threads.get(-1)), (Some(other), None));
         assert_eq!([ui, other], [TaskId(0), TaskId(1)]);
         assert_eq!(threads.seen(812, Instant(7), "renamed", Role::System), ui, "the same thread");
         assert_eq!((threads.get(812), threads.thread(ui).unwrap().since), (Some(ui), Instant(5)));
