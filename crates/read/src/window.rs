@@ -123,8 +123,8 @@ impl<T: Timed> Window<T> {
         last
     }
 
-    /// Hands out what may go, if the window is full.
-    pub(crate) fn pass(&mut self, out: &mut dyn FnMut(u64, T)) {
+    /// Hands out what may go, if the window is full: with the time at which it is told, and its CPU (of no CPU: one beyond all).
+    pub(crate) fn pass(&mut self, out: &mut dyn FnMut(u64, u32, T)) {
         if self.bytes > self.budget {
             self.close();
             let safe = self.rounds.safe;
@@ -137,7 +137,7 @@ impl<T: Timed> Window<T> {
     }
 
     /// Hands out all that is left.
-    pub(crate) fn finish(&mut self, out: &mut dyn FnMut(u64, T)) {
+    pub(crate) fn finish(&mut self, out: &mut dyn FnMut(u64, u32, T)) {
         self.close();
         self.emit(u64::MAX, 0, out);
     }
@@ -148,7 +148,7 @@ impl<T: Timed> Window<T> {
     }
 
     /// Hands out items up to a time, as long as more than `keep` bytes are in the window.
-    fn emit(&mut self, until: u64, keep: usize, out: &mut dyn FnMut(u64, T)) {
+    fn emit(&mut self, until: u64, keep: usize, out: &mut dyn FnMut(u64, u32, T)) {
         // Of equal times those of CPUs come first: what came with a packet follows them.
         let cpus = self.lanes.len() - 1;
         let mut first = Tournament::new(self.lanes[1..].iter().chain(&self.lanes[..1]).map(front));
@@ -162,7 +162,7 @@ impl<T: Timed> Window<T> {
             let Some(item) = chunk.next() else { break };
             self.bytes -= size_of::<T>() + item.beside();
             self.floor = self.floor.max(at);
-            out(self.floor, item);
+            out(self.floor, place as u32, item);
             let next = match chunk.as_slice().first() {
                 Some(next) => next.at(),
                 None => {
@@ -259,11 +259,11 @@ mod tests {
                     (0..10).map(|n| round * 1000 + cpu * 90 + n * 97 + cpu).collect();
                 all.extend_from_slice(&items);
                 window.bundle(cpu as u32, items);
-                window.pass(&mut |_, item| out.push(item));
+                window.pass(&mut |_, _, item| out.push(item));
                 assert!(window.bytes <= 4 * 40 * size_of::<u64>());
             }
         }
-        window.finish(&mut |_, item| out.push(item));
+        window.finish(&mut |_, _, item| out.push(item));
         all.sort_unstable();
         assert_eq!((out, window.late()), (all, (0, 0)));
     }
@@ -272,10 +272,10 @@ mod tests {
     fn what_comes_too_late_is_told_at_the_time_that_has_been_reached() {
         let (mut window, mut out) = (window(8), Vec::new());
         window.bundle(0, (0..20).map(|n| n * 10).collect());
-        window.pass(&mut |at, item| out.push((at, item)));
+        window.pass(&mut |at, _, item| out.push((at, item)));
         let reached = out.last().unwrap().0;
         window.bundle(1, vec![reached - 25, reached + 1]);
-        window.finish(&mut |at, item| out.push((at, item)));
+        window.finish(&mut |at, _, item| out.push((at, item)));
         assert!(out.is_sorted_by_key(|(at, _)| *at));
         assert!(out.contains(&(reached, reached - 25)));
         assert_eq!((out.len(), window.late()), (22, (1, 25)));
@@ -288,7 +288,7 @@ mod tests {
         window.bundle(2, vec![10, 20]);
         window.bundle(2, vec![4, 12]);
         window.add(11);
-        window.finish(&mut |_, item| out.push(item));
+        window.finish(&mut |_, _, item| out.push(item));
         assert_eq!(out, [1, 4, 5, 9, 10, 11, 12, 20]);
     }
 }

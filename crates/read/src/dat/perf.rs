@@ -224,7 +224,7 @@ impl Reader for Perf<'_> {
         walk.records();
         walk.close();
         let Walk { perf, take, mut window, packed, .. } = walk;
-        window.finish(&mut |at, item| perf.tell(at, &item, take));
+        window.finish(&mut |at, _, item| perf.tell(at, &item, take));
         let (late, by) = window.late();
         if late > 0 {
             let by = format!("{}.{:03} ms", by / 1_000_000, by / 1000 % 1000);
@@ -389,7 +389,7 @@ impl Walk<'_, '_, '_> {
         if !items.is_empty() {
             self.window.bundle(cpu, items);
             let Walk { perf, take, window, .. } = self;
-            window.pass(&mut |at, item| perf.tell(at, &item, *take));
+            window.pass(&mut |at, _, item| perf.tell(at, &item, *take));
         }
     }
 }

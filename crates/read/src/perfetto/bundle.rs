@@ -4,10 +4,10 @@
 //! before, if nothing was lost in between.
 
 use super::clocks::{BOOT, ClockId, Clocks, MONOTONIC_RAW, RING};
-use super::item::{Item, NOBODY, What, Who};
+use super::item::{Item, Kernel, NOBODY, Switch, What, Who};
 use super::number::{bundle, compact, event};
 use super::kernel::Feeds;
-use super::table::{self, Row};
+use super::table;
 use super::wire::{Message, Packed, Value, varint};
 use crate::window::NEVER;
 use super::words::{UNTOLD, Words};
@@ -29,8 +29,6 @@ struct Cpu {
     seen: bool,
     /// Time of its last event, in ns by the trace's clock.
     last: u64,
-    /// Thread that runs there, as the last switch told.
-    running: Who,
 }
 
 /// A bundle that was read.
@@ -88,23 +86,23 @@ impl Bundles {
         }
         let clock = ring_clock(&head, sequence, clocks);
         if self.cpus.len() <= cpu as usize {
-            let new = Cpu { seen: false, last: 0, running: Who::NOBODY };
+            let new = Cpu { seen: false, last: 0 };
             self.cpus.resize(cpu as usize + 1, new);
         }
         let mut items = Vec::new();
         let mut own = self.cpus[cpu as usize];
         let lost = (head.lost || head.errors > 0).then(|| own.loses()).flatten();
+        items.extend(lost.map(lost_at));
         let began = head.before.filter(|_| !own.seen).map(|at| clocks.of(clock, at));
         if let Some(bytes) = head.compact {
-            let mut reading = Compact { cpu, clock, clocks, words, own: &mut own };
+            let mut reading = Compact { clock, clocks, words, own: &mut own };
             fault = reading.read(bytes, &mut items).err().or(fault);
         }
         if head.events {
             let events = Message::new(bytes).filter(|(number, _)| *number == bundle::EVENT);
             for (_, value) in events {
-                match ordinary(value.bytes(), cpu, words) {
-                    Some(Item { what: What::Kernel { number, .. }, .. })
-                        if !feeds.has(number) => {}
+                match ordinary(value.bytes(), words) {
+                    Some(Item { what: What::Kernel(kernel), .. }) if !feeds.has(kernel.number) => {}
                     Some(mut item) => {
                         item.at = clocks.of(clock, item.at);
                         match own.goes_on_at(item.at) {
@@ -124,17 +122,16 @@ impl Bundles {
         Ok(Read { cpu, items, lost, began, fault })
     }
 
-    /// Takes in that a part of the file is missing; returns each CPU with the time from which events of it may be.
-    pub(super) fn lose_all(&mut self) -> Vec<(u32, u64)> {
-        let cpus = (0..).zip(&mut self.cpus);
+    /// Returns each CPU with the time from which events of it may be missing: a part of the file is.
+    pub(super) fn lose_all(&self) -> Vec<(u32, u64)> {
+        let cpus = (0..).zip(&self.cpus);
         cpus.filter_map(|(cpu, own)| Some((cpu, own.loses()?))).collect()
     }
 }
 
 impl Cpu {
-    /// Takes in that events were lost; returns the time from which they are missing, if there was any before.
-    fn loses(&mut self) -> Option<u64> {
-        self.running = Who::NOBODY;
+    /// The time from which events are missing that were lost, if there was any before.
+    fn loses(self) -> Option<u64> {
         self.seen.then_some(self.last)
     }
 
@@ -189,7 +186,6 @@ fn ring_clock(head: &Head<'_>, sequence: u32, clocks: &mut Clocks) -> ClockId {
 
 /// The compact form of a bundle, being read.
 struct Compact<'a> {
-    cpu: u32,
     clock: ClockId,
     clocks: &'a mut Clocks,
     words: &'a mut Words,
@@ -242,22 +238,22 @@ impl<'a> Columns<'a> {
 
     /// The next switch: time since the one before, state in which a thread leaves, and who comes.
     #[inline]
-    fn switch(&mut self) -> Option<(u64, u32, Who)> {
+    fn switch(&mut self) -> Option<(u64, u16, Who)> {
         let since = self.switch_at.next()?;
-        let state = self.switch_state.next()? as u32;
+        let state = self.switch_state.next()? as u16;
         let pid = self.switch_pid.next()? as i32;
-        let prio = self.switch_prio.next()? as i32;
+        let prio = self.switch_prio.next()? as i16;
         let comm = *self.comms.get(self.switch_comm.next()? as usize)?;
         Some((since, state, Who { pid, comm, prio }))
     }
 
     /// The next wakeup: time since the one before, who wakes, and on which CPU.
     #[inline]
-    fn waking(&mut self) -> Option<(u64, i32, Who)> {
+    fn waking(&mut self) -> Option<(u64, u16, Who)> {
         let since = self.waking_at.next()?;
         let pid = self.waking_pid.next()? as i32;
-        let target = self.waking_cpu.next()? as i32;
-        let prio = self.waking_prio.next()? as i32;
+        let target = self.waking_cpu.next()? as u16;
+        let prio = self.waking_prio.next()? as i16;
         let comm = *self.comms.get(self.waking_comm.next()? as usize)?;
         Some((since, target, Who { pid, comm, prio }))
     }
@@ -298,12 +294,13 @@ impl Compact<'_> {
             }
             if waking_is_next {
                 let Some((_, target, who)) = waking else { break };
-                items.push(Item { at, ..self.waking(target, who) });
+                let row = table::WAKING_PLACE as u8;
+                items.push(Item { at, pid: NOBODY, what: What::Wakeup { row, target, who } });
                 waking = columns.waking();
                 waking_at = waking.map_or(at, |(since, ..)| at.wrapping_add(since));
             } else {
                 let Some((_, state, next)) = switch else { break };
-                items.push(Item { at, ..self.switch(state, next) });
+                items.push(Item { at, pid: NOBODY, what: What::Comes { state, next } });
                 switch = columns.switch();
                 switch_at = switch.map_or(at, |(since, ..)| at.wrapping_add(since));
             }
@@ -314,28 +311,15 @@ impl Compact<'_> {
             false => Err("the columns of compact switches and wakeups do not fit together"),
         }
     }
-
-    #[inline]
-    fn switch(&mut self, state: u32, next: Who) -> Item {
-        let prev = std::mem::replace(&mut self.own.running, next);
-        Item { at: 0, cpu: self.cpu, pid: prev.pid, what: What::Switch { prev, state, next } }
-    }
-
-    #[inline]
-    fn waking(&mut self, target: i32, who: Who) -> Item {
-        let what = What::Wakeup { row: waking_row(), who, target };
-        Item { at: 0, cpu: self.cpu, pid: self.own.running.pid, what }
-    }
 }
 
-/// The row of `sched_waking`.
-#[inline]
-fn waking_row() -> &'static Row {
-    &table::TABLE[table::WAKING_PLACE]
+/// Marks that events are missing from here on.
+pub(super) fn lost_at(at: u64) -> Item {
+    Item { at, pid: NOBODY, what: What::Lost }
 }
 
 /// Reads an ordinary event, its time by its own clock.
-fn ordinary(bytes: &[u8], cpu: u32, words: &mut Words) -> Option<Item> {
+fn ordinary(bytes: &[u8], words: &mut Words) -> Option<Item> {
     let (mut at, mut pid, mut of) = (None, NOBODY, None);
     let mut walk = Message::new(bytes);
     for (number, value) in walk.by_ref() {
@@ -351,39 +335,36 @@ fn ordinary(bytes: &[u8], cpu: u32, words: &mut Words) -> Option<Item> {
         return None;
     }
     let (number, message) = of?;
-    let row = table::row_of(number);
-    let what = match row {
-        Some(row) => match row.number {
-            table::SWITCH => switch(message, words)?,
-            17 | table::WAKING | 114 => wakeup(row, message, words)?,
-            11 | 13 => power(row, message)?,
-            _ => What::Kernel { number, message: message.into() },
-        },
-        None => What::Kernel { number, message: message.into() },
+    let row = table::place_of(number).map_or(0, |place| place as u8);
+    let what = match number {
+        table::SWITCH => switch(message, words)?,
+        17 | table::WAKING | 114 => wakeup(row, message, words)?,
+        11 | 13 => power(row, message)?,
+        _ => What::Kernel(Kernel { number, message: message.into() }.into()),
     };
-    Some(Item { at: at?, cpu, pid, what })
+    Some(Item { at: at?, pid, what })
 }
 
 fn switch(message: &[u8], words: &mut Words) -> Option<What> {
-    let (mut prev, mut next, mut state) = (Who { pid: 0, ..Who::NOBODY }, Who::NOBODY, 0);
-    next.pid = 0;
+    let untold = Who { pid: 0, comm: UNTOLD, prio: 0 };
+    let (mut prev, mut next, mut state) = (untold, untold, 0);
     let mut walk = Message::new(message);
     for (number, value) in walk.by_ref() {
         match number {
             1 => prev.comm = words.number(value.bytes()),
             2 => prev.pid = value.int(),
-            3 => prev.prio = value.int(),
+            3 => prev.prio = value.int() as i16,
             4 => state = value.uint(),
             5 => next.comm = words.number(value.bytes()),
             6 => next.pid = value.int(),
-            7 => next.prio = value.int(),
+            7 => next.prio = value.int() as i16,
             _ => {}
         }
     }
-    walk.broken().is_none().then_some(What::Switch { prev, state, next })
+    walk.broken().is_none().then(|| What::Switch(Switch { prev, state, next }.into()))
 }
 
-fn wakeup(row: &'static Row, message: &[u8], words: &mut Words) -> Option<What> {
+fn wakeup(row: u8, message: &[u8], words: &mut Words) -> Option<What> {
     let mut who = Who { pid: 0, comm: UNTOLD, prio: 0 };
     let mut target = 0;
     let mut walk = Message::new(message);
@@ -391,15 +372,15 @@ fn wakeup(row: &'static Row, message: &[u8], words: &mut Words) -> Option<What> 
         match number {
             1 => who.comm = words.number(value.bytes()),
             2 => who.pid = value.int(),
-            3 => who.prio = value.int(),
-            5 => target = value.int(),
+            3 => who.prio = value.int() as i16,
+            5 => target = value.uint() as u16,
             _ => {}
         }
     }
-    walk.broken().is_none().then_some(What::Wakeup { row, who, target })
+    walk.broken().is_none().then_some(What::Wakeup { row, target, who })
 }
 
-fn power(row: &'static Row, message: &[u8]) -> Option<What> {
+fn power(row: u8, message: &[u8]) -> Option<What> {
     // Mostly two varints behind each other.
     let mut at = 1;
     if let [8, ..] = message
@@ -407,7 +388,7 @@ fn power(row: &'static Row, message: &[u8]) -> Option<What> {
         && message.get(at) == Some(&16)
     {
         at += 1;
-        let cpu = varint(message, &mut at)? as u32;
+        let cpu = varint(message, &mut at)? as u16;
         return Some(What::Power { row, cpu, state: state as u32 });
     }
     let (mut state, mut cpu) = (0, 0);
@@ -415,7 +396,7 @@ fn power(row: &'static Row, message: &[u8]) -> Option<What> {
     for (number, value) in walk.by_ref() {
         match number {
             1 => state = value.uint(),
-            2 => cpu = value.uint(),
+            2 => cpu = value.uint() as u16,
             _ => {}
         }
     }

@@ -1,38 +1,38 @@
-//! Items of the window: what a bundle or a packet told, with its time.
+//! Items of the window: what a bundle or a packet told, with its time. Kept small: a window holds a million of them.
 
-use super::table::Row;
 use crate::window::Timed;
-use super::words::UNTOLD;
 
 /// An event of a CPU, or what came with a packet's own time.
 #[derive(Debug)]
 pub(super) struct Item {
     /// Time in ns, by the trace's clock.
     pub(super) at: u64,
-    /// The CPU; of what came with a packet 0.
-    pub(super) cpu: u32,
-    /// Thread that ran there; [`NOBODY`]: not told.
+    /// Thread that ran there; [`NOBODY`]: whoever the last switch brought.
     pub(super) pid: i32,
     pub(super) what: What,
 }
 
-/// A thread that nobody named.
+/// A thread that is not told.
 pub(super) const NOBODY: i32 = -1;
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// `sched_switch`; of the compact form without the thread that leaves ([`Who::NOBODY`]).
-    Switch { prev: Who, state: u32, next: Who },
-    /// `sched_waking`, `sched_wakeup` or `sched_wakeup_new`, by its row.
-    Wakeup { row: &'static Row, who: Who, target: i32 },
-    /// `cpu_frequency` or `cpu_idle`, by its row.
-    Power { row: &'static Row, cpu: u32, state: u32 },
-    /// Another event of the kernel: its number in `FtraceEvent`, and its own message.
-    Kernel { number: u32, message: Box<[u8]> },
+    /// A compact `sched_switch`: state in which a thread leaves, and who comes.
+    Comes { state: u16, next: Who },
+    /// An ordinary `sched_switch`.
+    Switch(Box<Switch>),
+    /// `sched_waking`, `sched_wakeup` or `sched_wakeup_new`, by the place of its row.
+    Wakeup { row: u8, target: u16, who: Who },
+    /// `cpu_frequency` or `cpu_idle`, by the place of its row.
+    Power { row: u8, cpu: u16, state: u32 },
+    /// Another event of the kernel.
+    Kernel(Box<Kernel>),
+    /// Events of the CPU are missing from here on.
+    Lost,
     /// A track event: its message, completed from its sequence.
     Track(Box<super::tracks::Told>),
     /// A frame of the display.
-    Frame(Box<[u8]>),
+    Frame(Box<Box<[u8]>>),
 }
 
 /// A thread, as switches and wakeups tell of it.
@@ -40,26 +40,43 @@ pub(super) enum What {
 pub(super) struct Who {
     pub(super) pid: i32,
     pub(super) comm: u32,
-    pub(super) prio: i32,
+    pub(super) prio: i16,
 }
 
-impl Who {
-    /// A thread that nobody named.
-    pub(super) const NOBODY: Who = Who { pid: NOBODY, comm: UNTOLD, prio: 0 };
+/// An ordinary switch.
+#[derive(Debug)]
+pub(super) struct Switch {
+    pub(super) prev: Who,
+    pub(super) state: u32,
+    pub(super) next: Who,
 }
+
+/// Another event of the kernel: its number in `FtraceEvent`, and its own message.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) number: u32,
+    pub(super) message: Box<[u8]>,
+}
+
+const _: () = assert!(size_of::<Item>() == 32);
+
+/// Bytes that an allocation takes beside what was asked for.
+const BESIDE: usize = 16;
 
 impl Timed for Item {
+    #[inline]
     fn at(&self) -> u64 {
         self.at
     }
 
     #[inline]
     fn beside(&self) -> usize {
-        // An allocation takes some bytes more than what was asked for.
         match &self.what {
-            What::Kernel { message, .. } | What::Frame(message) => message.len() + 16,
-            What::Track(told) => told.size() + 16,
-            _ => 0,
+            What::Comes { .. } | What::Wakeup { .. } | What::Power { .. } | What::Lost => 0,
+            What::Switch(_) => size_of::<Switch>() + BESIDE,
+            What::Kernel(kernel) => kernel.message.len() + size_of::<Kernel>() + 2 * BESIDE,
+            What::Frame(message) => message.len() + 2 * BESIDE,
+            What::Track(told) => told.size() + BESIDE,
         }
     }
 }

@@ -76,6 +76,12 @@ impl Feeds {
         }
     }
 
+    /// Returns the way of the event whose row in the table has this place.
+    #[inline]
+    pub(super) fn at(&self, place: usize) -> Option<&Fed> {
+        self.known.get(place)?.as_ref()
+    }
+
     /// Takes in a descriptor of an event that no table has (`GenericEventDescriptor`).
     pub(super) fn describe(&mut self, bytes: &[u8]) {
         let (mut number, mut descriptor) = (0, &b""[..]);

@@ -207,7 +207,7 @@ impl<'t> Pass<'t> {
                     self.offset = offset;
                     self.packet(packets.bytes(range), 0);
                     let Pass { window, out, .. } = self;
-                    window.pass(&mut |at, item| out.item(at, item));
+                    window.pass(&mut |at, cpu, item| out.item(at, cpu, item));
                 }
                 Next::Damage(from, to) => {
                     self.damage(from, &format!("{} bytes are no packets", to - from));
@@ -225,7 +225,7 @@ impl<'t> Pass<'t> {
 
     fn finish(&mut self) {
         let Pass { window, out, .. } = self;
-        window.finish(&mut |at, item| out.item(at, item));
+        window.finish(&mut |at, cpu, item| out.item(at, cpu, item));
         self.out.finish();
         let (late, by) = self.window.late();
         if late > 0 {
@@ -257,6 +257,7 @@ impl<'t> Pass<'t> {
     fn lose_all(&mut self) {
         for (cpu, since) in self.bundles.lose_all() {
             self.out.take.fact(&Fact::Lost { cpu, since: Some(since), events: None });
+            self.window.bundle(cpu, vec![bundle::lost_at(since)]);
         }
     }
 
@@ -348,7 +349,7 @@ impl<'t> Pass<'t> {
     fn bundle(&mut self, data: &[u8], sequence: u32) {
         match self.bundles.read(data, sequence, &mut self.out.known) {
             Err(fault) => self.damage(self.offset, fault),
-            Ok(read) => {
+            Ok(mut read) => {
                 let cpu = read.cpu;
                 if let Some(since) = read.lost {
                     let since = Some(since);
@@ -365,6 +366,7 @@ impl<'t> Pass<'t> {
                     self.damage(self.offset, fault);
                     let since = read.items.iter().map(|item| item.at).max();
                     self.out.take.fact(&Fact::Lost { cpu, since, events: None });
+                    read.items.extend(since.map(bundle::lost_at));
                 }
                 self.window.bundle(cpu, read.items);
             }
@@ -381,7 +383,7 @@ impl<'t> Pass<'t> {
         };
         let at = self.out.known.clocks.of_packet(clocks::id(clock, packet.sequence), at);
         let what = if number == packet::FRAME {
-            What::Frame(data.into())
+            What::Frame(Box::new(data.into()))
         } else if packet.flags & 2 != 0 && !sequence.whole {
             *self.left_out.entry("track events whose names were lost").or_default() += 1;
             return;
@@ -394,7 +396,7 @@ impl<'t> Pass<'t> {
                 }
             }
         };
-        self.window.add(Item { at, cpu: 0, pid: NOBODY, what });
+        self.window.add(Item { at, pid: NOBODY, what });
     }
 
     /// Reads names of power rails, and what they have taken.
@@ -428,7 +430,7 @@ impl<'t> Pass<'t> {
                     let at = at_ms.saturating_mul(1_000_000);
                     let at = self.out.known.clocks.of((clocks::BOOT, 0), at);
                     let what = What::Track(Box::new(told));
-                    self.window.add(Item { at, cpu: 0, pid: NOBODY, what });
+                    self.window.add(Item { at, pid: NOBODY, what });
                 }
                 _ => {}
             }

@@ -2,11 +2,11 @@
 
 use super::bundle::Known;
 use super::frames::{Frame, Frames};
-use super::item::{Item, NOBODY, What, Who};
-use super::kernel::{Fed, Field, values};
+use super::item::{Item, Kernel, NOBODY, Switch, What, Who};
+use super::kernel::{Field, values};
 use super::number::event;
 use super::own::{self, Own};
-use super::table::{SWITCH, WAKING};
+use super::table::{SWITCH_PLACE, WAKING_PLACE};
 use super::tracks::{Kind, Told, Tracks};
 use super::wire::{Message, Value};
 use super::words::Words;
@@ -22,8 +22,8 @@ pub(super) struct Out<'t> {
     frames: Frames,
     /// State of a trace that this project wrote; `None`: it is another's.
     pub(super) own: Option<Box<Own>>,
-    /// Ways of the events that come most.
-    switch: Option<Fed>,
+    /// Thread that runs on each CPU, as the last switch told.
+    running: Vec<Option<Who>>,
     /// Of the stamp of marks: the latest time.
     now: u64,
 }
@@ -31,9 +31,8 @@ pub(super) struct Out<'t> {
 impl<'t> Out<'t> {
     pub(super) fn new(take: &'t mut dyn Take) -> Out<'t> {
         let known = Known::default();
-        let switch = known.feeds.get(SWITCH).cloned();
         let (tracks, frames) = Default::default();
-        Out { take, known, tracks, frames, own: None, switch, now: 0 }
+        Out { take, known, tracks, frames, own: None, running: Vec::new(), now: 0 }
     }
 
     pub(super) fn note(&mut self, note: &str) {
@@ -59,17 +58,28 @@ impl<'t> Out<'t> {
     }
 
     /// Tells an item, at its time or the one that has been reached.
-    pub(super) fn item(&mut self, at: u64, item: Item) {
+    pub(super) fn item(&mut self, at: u64, cpu: u32, item: Item) {
         self.now = at;
-        let Item { cpu, pid, what, .. } = item;
+        let Item { pid, what, .. } = item;
         if self.own.is_some() && !self.of_own(cpu, &what) {
             return;
         }
         match what {
-            What::Switch { prev, state, next } => self.switched(at, cpu, prev, state, next),
-            What::Wakeup { row, who, target } => {
+            What::Comes { state, next } => {
+                let place = cpu as usize;
+                if self.running.len() <= place {
+                    self.running.resize(place + 1, None);
+                }
+                let prev = self.running[place].replace(next);
+                self.switched(at, cpu, prev, state.into(), next);
+            }
+            What::Switch(switch) => {
+                let Switch { prev, state, next } = *switch;
+                self.switched(at, cpu, Some(prev), state, next);
+            }
+            What::Wakeup { row, target, who } => {
                 let Known { words, feeds, .. } = &self.known;
-                let Some(fed) = feeds.get(row.number) else { return };
+                let Some(fed) = feeds.at(row.into()) else { return };
                 let fields = [
                     comm(words, who),
                     Field::Number(who.pid.into()),
@@ -77,24 +87,15 @@ impl<'t> Out<'t> {
                     Field::Number(1),
                     Field::Number(target.into()),
                 ];
-                self.take.event(&stamp(at, cpu, pid), fed.row, &fed.view(&fields));
+                self.take.event(&self.stamp(at, cpu, pid), fed.row, &fed.view(&fields));
             }
             What::Power { row, cpu: of, state } => {
-                let Some(fed) = self.known.feeds.get(row.number) else { return };
+                let Some(fed) = self.known.feeds.at(row.into()) else { return };
                 let fields = [Field::Number(state.into()), Field::Number(of.into())];
-                self.take.event(&stamp(at, cpu, pid), fed.row, &fed.view(&fields));
+                self.take.event(&self.stamp(at, cpu, pid), fed.row, &fed.view(&fields));
             }
-            What::Kernel { number: event::GENERIC, message } => {
-                if let Some((row, fields)) = self.known.feeds.generic(&message) {
-                    self.take.event(&stamp(at, cpu, pid), row, &fields);
-                }
-            }
-            What::Kernel { number, message } => {
-                if let Some(fed) = self.known.feeds.get(number) {
-                    let values = values(&message);
-                    self.take.event(&stamp(at, cpu, pid), fed.row, &fed.view(&values));
-                }
-            }
+            What::Kernel(kernel) => self.kernel(at, cpu, pid, &kernel),
+            What::Lost => self.running.get_mut(cpu as usize).into_iter().for_each(|r| *r = None),
             What::Track(told) => self.told(at, &told),
             What::Frame(message) => {
                 let mut over = Vec::new();
@@ -104,6 +105,26 @@ impl<'t> Out<'t> {
         }
     }
 
+    fn kernel(&mut self, at: u64, cpu: u32, pid: i32, Kernel { number, message }: &Kernel) {
+        let stamp = self.stamp(at, cpu, pid);
+        if *number == event::GENERIC {
+            if let Some((row, fields)) = self.known.feeds.generic(message) {
+                self.take.event(&stamp, row, &fields);
+            }
+        } else if let Some(fed) = self.known.feeds.get(*number) {
+            let values = values(message);
+            self.take.event(&stamp, fed.row, &fed.view(&values));
+        }
+    }
+
+    /// Time, CPU and thread of an event; whoever runs there where the event does not say.
+    #[inline]
+    fn stamp(&self, at: u64, cpu: u32, pid: i32) -> Stamp<'static> {
+        let running = || self.running.get(cpu as usize).copied().flatten().map_or(0, |who| who.pid);
+        let pid = if pid == NOBODY { running() } else { pid };
+        Stamp { at, cpu, pid, tgid: None, comm: None }
+    }
+
     /// Takes in who is where in a trace of this project's. `false`: the event stands there in another form, too.
     fn of_own(&mut self, cpu: u32, what: &What) -> bool {
         const MIGRATE: u32 = 491;
@@ -111,33 +132,33 @@ impl<'t> Out<'t> {
             self.own_flush();
         }
         match what {
-            What::Switch { next, .. } => self.own_met(next.pid, cpu),
+            What::Switch(switch) => self.own_met(switch.next.pid, cpu),
             // Each of them stands before a wakeup that says the same, also of new threads, of which no kernel has one.
-            What::Wakeup { row, .. } if row.number == WAKING => return false,
-            What::Wakeup { who, target, .. } => self.own_met(who.pid, *target as u32),
-            What::Kernel { number: MIGRATE, .. } => return false,
+            What::Wakeup { row, .. } if usize::from(*row) == WAKING_PLACE => return false,
+            What::Wakeup { who, target, .. } => self.own_met(who.pid, (*target).into()),
+            What::Kernel(kernel) => return kernel.number != MIGRATE,
             _ => {}
         }
         true
     }
 
-    fn switched(&mut self, at: u64, cpu: u32, prev: Who, state: u32, next: Who) {
-        let Some(fed) = &self.switch else { return };
+    /// Tells a switch. `prev` is `None` where nobody knows who left.
+    fn switched(&mut self, at: u64, cpu: u32, prev: Option<Who>, state: u32, next: Who) {
+        let Some(fed) = self.known.feeds.at(SWITCH_PLACE) else { return };
         let words = &self.known.words;
-        let who = |number: i32| match prev == Who::NOBODY {
-            true => Field::None,
-            false => Field::Number(number.into()),
-        };
+        let number = |n: Option<i64>| n.map_or(Field::None, Field::Number);
         let fields = [
-            comm(words, prev),
-            who(prev.pid),
-            who(prev.prio),
+            prev.map_or(Field::None, |prev| comm(words, prev)),
+            number(prev.map(|prev| prev.pid.into())),
+            number(prev.map(|prev| prev.prio.into())),
             Field::Number(state.into()),
             comm(words, next),
             Field::Number(next.pid.into()),
             Field::Number(next.prio.into()),
         ];
-        self.take.event(&stamp(at, cpu, prev.pid), fed.row, &fed.view(&fields));
+        let pid = prev.map_or(0, |prev| prev.pid);
+        let stamp = Stamp { at, cpu, pid, tgid: None, comm: None };
+        self.take.event(&stamp, fed.row, &fed.view(&fields));
     }
 
     /// Tells a track event.
@@ -281,11 +302,6 @@ impl<'t> Out<'t> {
             }
         }
     }
-}
-
-#[inline]
-fn stamp(at: u64, cpu: u32, pid: i32) -> Stamp<'static> {
-    Stamp { at, cpu, pid: if pid == NOBODY { 0 } else { pid }, tgid: None, comm: None }
 }
 
 #[inline]

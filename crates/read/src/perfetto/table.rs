@@ -82,23 +82,23 @@ pub(super) const SWITCH: u32 = 4;
 pub(super) const WAKING: u32 = 20;
 
 /// Place of the row of `sched_waking`.
-pub(super) const WAKING_PLACE: usize = {
+pub(super) const WAKING_PLACE: usize = known(WAKING);
+/// Place of the row of `sched_switch`.
+pub(super) const SWITCH_PLACE: usize = known(SWITCH);
+
+/// The place of the row of an event which has one.
+const fn known(number: u32) -> usize {
     let mut place = 0;
-    while TABLE[place].number != WAKING {
+    while TABLE[place].number != number {
         place += 1;
     }
     place
-};
+}
 
 /// Returns the place of the row of the event with this number; `None`: no row has it.
 #[inline]
 pub(super) fn place_of(number: u32) -> Option<usize> {
     TABLE.binary_search_by_key(&number, |row| row.number).ok()
-}
-
-/// Returns the row of the event with this number; `None`: no row has it.
-pub(super) fn row_of(number: u32) -> Option<&'static Row> {
-    place_of(number).map(|place| &TABLE[place])
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn rows_stand_in_the_order_of_their_numbers() {
         assert!(TABLE.windows(2).all(|two| two[0].number < two[1].number));
-        assert_eq!(row_of(236).map(|row| row.name), Some("task_rename"));
-        assert!(row_of(5).is_none());
+        assert_eq!(place_of(236).map(|place| TABLE[place].name), Some("task_rename"));
+        assert!(place_of(5).is_none() && TABLE.len() < 256);
     }
 }
