@@ -31,8 +31,8 @@ pub(crate) fn convert(args: &Convert) -> Result<ExitCode, Failure> {
     for note in &summary.notes {
         output::note(&format!("{}: {note}", args.input));
     }
-    let words = |format: &str| format!("{} events of a {format}", summary.records);
-    output::note(&format!("{}: {}", args.output.display(), words(summary.format)));
+    let (n, from) = (summary.records, summary.format);
+    output::note(&format!("{}: {n} events, read as {from}", args.output.display()));
     Ok(ExitCode::SUCCESS)
 }
 

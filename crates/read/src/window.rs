@@ -7,13 +7,16 @@
 //! ```
 //!
 //! A recorder drains the CPUs' buffers one after the other, again and again. What came in the round before the last may go out: every
-//! buffer has been drained after it happened. If that does not make room, the earlier half of the window goes out, and what comes
-//! later still than that is told at the time that has been reached, and counted.
+//! buffer has been drained after it happened. It goes once the window is full, or, as long as nothing but bundles has come, once it would
+//! no longer fit into a cache. If that does not make room, the earlier half of the window goes out, and what comes later still than that
+//! is told at the time that has been reached, and counted.
 
 use std::collections::VecDeque;
 
 /// Bytes that items in the window may take.
 const BUDGET: usize = 40 << 20;
+/// Bytes that stay in a processor's cache.
+const CACHED: usize = 2 << 20;
 /// Items of a chunk to which single ones are added.
 const CHUNK: usize = 512;
 
@@ -35,6 +38,10 @@ pub(crate) struct Window<T> {
     /// Items that came too late, and the longest time by which one did, in ns.
     late: (u64, u64),
     rounds: Rounds,
+    /// Time up to which everything that was safe has gone out.
+    passed: u64,
+    /// True once an item of no CPU has come: of those no round says how late they may be.
+    mixed: bool,
     budget: usize,
 }
 
@@ -57,6 +64,8 @@ impl<T: Timed> Default for Window<T> {
             floor: 0,
             late: (0, 0),
             rounds: Rounds::default(),
+            passed: 0,
+            mixed: false,
             budget: BUDGET,
         }
     }
@@ -69,6 +78,7 @@ impl<T: Timed> Window<T> {
             return;
         }
         self.bytes += size_of::<T>() + item.beside();
+        self.mixed = true;
         self.open.push(item);
         if self.open.len() == CHUNK {
             self.close();
@@ -125,9 +135,13 @@ impl<T: Timed> Window<T> {
 
     /// Hands out what may go, if the window is full: with the time at which it is told, and its CPU (of no CPU: one beyond all).
     pub(crate) fn pass(&mut self, out: &mut dyn FnMut(u64, u32, T)) {
+        let safe = self.rounds.safe;
+        if !self.mixed && self.bytes > CACHED && safe > self.passed {
+            self.passed = safe;
+            self.emit(safe, 0, out);
+        }
         if self.bytes > self.budget {
             self.close();
-            let safe = self.rounds.safe;
             self.emit(safe, 0, out);
             if self.bytes > self.budget / 4 * 3 {
                 let half = self.budget / 2;

@@ -19,9 +19,8 @@ fn memory(bytes: &[u8]) -> (Memory, ReadSummary) {
 
 /// Events but for new tasks and priorities.
 fn happenings(trace: &Memory) -> Vec<(u64, Event)> {
-    let told = |e: &Event| {
-        !matches!(e, Event::TaskNew { .. } | Event::Prio { .. } | Event::Waking { .. })
-    };
+    let told =
+        |e: &Event| !matches!(e, Event::TaskNew { .. } | Event::Prio { .. } | Event::Waking { .. });
     trace.events().iter().filter(|(_, e)| told(e)).map(|(at, e)| (at.0, *e)).collect()
 }
 
@@ -334,9 +333,8 @@ fn bytes_that_are_no_packets_are_passed_over_and_told_with_their_place() {
     // What lay between may have been of any CPU.
     let unseen = happenings(&trace).iter().filter(|e| matches!(e.1, Event::Unseen { .. })).count();
     assert_eq!(unseen, 2);
-    let switches = |t: &Memory| {
-        t.events().iter().filter(|(_, e)| matches!(e, Event::Switch { .. })).count()
-    };
+    let switches =
+        |t: &Memory| t.events().iter().filter(|(_, e)| matches!(e, Event::Switch { .. })).count();
     assert_eq!(switches(&trace), switches(&memory(&whole).0) + 2);
 }
 

@@ -257,7 +257,10 @@ fn lines_are_laid_out_as_the_kernel_prints_them() {
         ]
     );
     let last = lines[lines.len() - 1];
-    assert!(last.starts_with("              ui-1000    (    999) [002] .....     0.000310: "), "{last}");
+    assert!(
+        last.starts_with("              ui-1000    (    999) [002] .....     0.000310: "),
+        "{last}"
+    );
     assert!(last.contains("prev_state=X ==> next_comm=swapper/2"), "{last}");
 }
 

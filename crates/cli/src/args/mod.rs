@@ -1,7 +1,7 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
-pub(crate) mod deploy;
 mod convert;
+pub(crate) mod deploy;
 mod examples;
 mod import;
 mod on_demand;

@@ -80,7 +80,8 @@ struct Perf<'a> {
 /// Errors: a file without places, samples without time, CPU or tracepoints.
 pub(crate) fn open<'a>(source: &'a Source, _: &Options) -> Result<Box<dyn Reader + 'a>, Fault> {
     let fault = |what: &str| Fault::new(source.name(), what).code(Code::Syntax);
-    let cut = |Cut(at): Cut| fault(&format!("ends at byte {at}, before it says where its events are"));
+    let cut =
+        |Cut(at): Cut| fault(&format!("ends at byte {at}, before it says where its events are"));
     let order = match source.head(8).starts_with(LITTLE) {
         true => Order::Little,
         false => Order::Big,
@@ -185,7 +186,9 @@ fn read_features(
                 meta.release = Some(String::from_utf8_lossy(text).chars().take(64).collect());
             }
             NR_CPUS => meta.cpus = part.word()?.min(MAX_CPUS),
-            COMPRESSED => meta.notes.push("the file is packed, and packed records are left out".into()),
+            COMPRESSED => {
+                meta.notes.push("the file is packed, and packed records are left out".into())
+            }
             _ => {}
         }
     }
@@ -315,7 +318,9 @@ impl Walk<'_, '_, '_> {
             let size = order.number(&head[6..8]) as usize;
             let Some(body) = rest.get(8..size) else {
                 match size < 8 {
-                    true => self.damage(at, "a record of less than its head; what follows is left out"),
+                    true => {
+                        self.damage(at, "a record of less than its head; what follows is left out")
+                    }
                     false => self.damage(at, "the file ends within a record"),
                 }
                 break;

@@ -5,12 +5,12 @@
 
 use super::clocks::{BOOT, ClockId, Clocks, MONOTONIC_RAW, RING};
 use super::item::{Item, Kernel, NOBODY, Switch, What, Who};
-use super::number::{bundle, compact, event};
 use super::kernel::Feeds;
+use super::number::{bundle, compact, event};
 use super::table;
 use super::wire::{Message, Packed, Value, varint};
-use crate::window::NEVER;
 use super::words::{UNTOLD, Words};
+use crate::window::NEVER;
 
 /// CPUs of a machine: a higher number is damage.
 const CPUS: u32 = 4096;
@@ -259,11 +259,17 @@ impl<'a> Columns<'a> {
     }
 
     fn is_done(&self) -> bool {
-        [&self.switch_at, &self.switch_state, &self.switch_pid, &self.switch_prio, &self.switch_comm]
-            .into_iter()
-            .chain([&self.waking_at, &self.waking_pid, &self.waking_cpu, &self.waking_prio])
-            .chain([&self.waking_comm])
-            .all(Packed::is_done)
+        [
+            &self.switch_at,
+            &self.switch_state,
+            &self.switch_pid,
+            &self.switch_prio,
+            &self.switch_comm,
+        ]
+        .into_iter()
+        .chain([&self.waking_at, &self.waking_pid, &self.waking_cpu, &self.waking_prio])
+        .chain([&self.waking_comm])
+        .all(Packed::is_done)
     }
 }
 

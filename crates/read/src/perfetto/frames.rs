@@ -75,7 +75,7 @@ impl Frames {
     }
 
     fn begins(&mut self, at: u64, kind: u32, bytes: &[u8]) {
-        let (display, actual) = (kind <= 2, kind % 2 == 0);
+        let (display, actual) = (kind <= 2, kind.is_multiple_of(2));
         let (mut cookie, mut process, mut token, mut jank) = (0, 0, 0, 0);
         let mut layer: Box<str> = "".into();
         for (number, value) in Message::new(bytes) {

@@ -28,6 +28,7 @@ mod words;
 
 use crate::format::{Options, Reader};
 use crate::take::{Began, Fact, Take};
+use crate::window::Window;
 use crate::{Fault, Source};
 use bundle::Bundles;
 use item::{Item, NOBODY, What};
@@ -37,7 +38,6 @@ use packets::{Next, Packets};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use tracks::{Count, Kind, Sequence, Told};
-use crate::window::Window;
 use wire::{Message, Value};
 
 /// Most bytes that one packet is unpacked to.
@@ -87,10 +87,7 @@ fn is_trace(head: &[u8]) -> bool {
 }
 
 /// Opens a Perfetto trace.
-pub(crate) fn open<'a>(
-    source: &'a Source,
-    _: &Options,
-) -> Result<Box<dyn Reader + 'a>, Fault> {
+pub(crate) fn open<'a>(source: &'a Source, _: &Options) -> Result<Box<dyn Reader + 'a>, Fault> {
     Ok(Box::new(Perfetto { source }))
 }
 

@@ -151,7 +151,8 @@ impl Out<'_> {
         let Some((at, name, whose)) = own.pending.take() else { return };
         let Some(values) = own.values.get(&(name, whose)).cloned() else { return };
         let Some(row) = events::row(name) else { return };
-        let tid = values.iter().find(|(field, _)| *field == "pid").map_or(0, |(_, tid)| *tid as i32);
+        let tid =
+            values.iter().find(|(field, _)| *field == "pid").map_or(0, |(_, tid)| *tid as i32);
         let stamp = self.own_stamp(at, tid);
         let mut named = Named::default();
         for (field, value) in values {
@@ -232,9 +233,7 @@ impl Out<'_> {
                     let (from, to) = (CpuId(from as u32), CpuId(to as u32));
                     Event::Migrate { task, from, to, why }
                 }
-                (_, _, Some(speed)) => {
-                    Event::MaxSpeed { task, max_speed: Util(speed as u64) }
-                }
+                (_, _, Some(speed)) => Event::MaxSpeed { task, max_speed: Util(speed as u64) },
                 _ => return false,
             },
             b"phase" => {

@@ -229,7 +229,8 @@ impl Tracks {
         if self.0.len() >= MOST && !self.0.contains_key(&uuid) {
             return;
         }
-        let track = self.0.entry(uuid).or_insert_with(|| Track { multiplier: 1, ..Track::default() });
+        let track =
+            self.0.entry(uuid).or_insert_with(|| Track { multiplier: 1, ..Track::default() });
         if track.open.len() < DEPTH {
             track.open.push(name.into());
         }

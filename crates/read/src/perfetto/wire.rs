@@ -186,11 +186,10 @@ mod tests {
         bytes.extend_from_slice(&[0x28, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
         let mut walk = Message::new(&bytes);
         let fields: Vec<_> = walk.by_ref().collect();
-        assert_eq!(fields[..3], [
-            (1, Value::Number(300)),
-            (2, Value::Bytes(b"ab")),
-            (3, Value::Four(1))
-        ]);
+        assert_eq!(
+            fields[..3],
+            [(1, Value::Number(300)), (2, Value::Bytes(b"ab")), (3, Value::Four(1))]
+        );
         assert_eq!((fields[3].1.float(), fields[4].1.signed()), (1.5, -1));
         assert_eq!(walk.broken(), None);
     }

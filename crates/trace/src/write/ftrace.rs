@@ -171,10 +171,10 @@ impl<W: io::Write> Writer<W> {
     }
 
     fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, names: &[&str]) {
-        let (comm, pid, prio, to) = (self.comm(task), self.numbers.tid(task), self.prio(task), cpu.0);
+        let (comm, pid, prio, to) =
+            (self.comm(task), self.numbers.tid(task), self.prio(task), cpu.0);
         for name in names {
-            let what =
-                format_args!("{name}: comm={comm} pid={pid} prio={prio} target_cpu={to:03}");
+            let what = format_args!("{name}: comm={comm} pid={pid} prio={prio} target_cpu={to:03}");
             self.line(at, cpu, what);
         }
     }
@@ -389,7 +389,8 @@ impl<W: io::Write> Writer<W> {
     fn limit(&mut self, at: Instant, event: &Event) {
         match *event {
             Event::CpuCapacity { cpu, capacity } => {
-                let what = format_args!("sched_cpu_capacity: cpu={} capacity={}", cpu.0, capacity.0);
+                let what =
+                    format_args!("sched_cpu_capacity: cpu={} capacity={}", cpu.0, capacity.0);
                 self.line(at, cpu, what);
             }
             Event::Overutilized { on } => {

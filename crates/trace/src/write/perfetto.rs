@@ -186,7 +186,9 @@ impl<W: io::Write> Writer<W> {
             return;
         };
         bundle.nested(bundle::EVENT, |m| {
-            m.uint(ftrace::TIMESTAMP, base.saturating_add(at.0)).int(ftrace::PID, pid).nested(kind, fill);
+            m.uint(ftrace::TIMESTAMP, base.saturating_add(at.0))
+                .int(ftrace::PID, pid)
+                .nested(kind, fill);
         });
         if bundle.0.len() >= BUNDLE {
             self.flush_bundle(index);
