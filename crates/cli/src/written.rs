@@ -98,7 +98,7 @@ impl<W: Write> TraceSink for Writer<W> {
     }
 }
 
-/// Does `run` with a sink whose trace goes into a file, if one is wanted, and to `seen`; nothing is left there if it fails.
+/// Calls `run` with a sink whose trace goes into a file, if one is wanted, and to `seen`; nothing is left there if it fails.
 pub(crate) fn beside<T>(
     path: Option<&Path>,
     format: Format,

@@ -22,9 +22,9 @@ const CHUNK: usize = 512;
 
 /// Something with a time and a size.
 pub(crate) trait Timed {
-    /// Time of the item, in ns.
+    /// Returns the time of the item, in ns.
     fn at(&self) -> u64;
-    /// Bytes that the item has outside of itself.
+    /// Returns the bytes that the item has outside of itself.
     fn beside(&self) -> usize;
 }
 
@@ -189,7 +189,7 @@ impl<T: Timed> Window<T> {
     }
 }
 
-/// Time of a lane's first item; [`NEVER`]: it has none.
+/// Returns the time of a lane's first item; [`NEVER`]: it has none.
 fn front<T: Timed>(chunks: &VecDeque<std::vec::IntoIter<T>>) -> u64 {
     chunks.front().and_then(|chunk| chunk.as_slice().first()).map_or(NEVER, T::at)
 }

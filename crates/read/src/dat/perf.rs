@@ -448,7 +448,7 @@ impl Layout {
     }
 }
 
-/// What is left of a record.
+/// Rest of a record.
 struct Rest<'a> {
     bytes: &'a [u8],
     order: Order,

@@ -23,7 +23,7 @@ pub(super) struct Bundles {
     cpus: Vec<Cpu>,
 }
 
-/// What is known of a CPU from the bundles so far.
+/// State of a CPU after the bundles so far.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
     seen: bool,
@@ -35,7 +35,7 @@ struct Cpu {
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) cpu: u32,
-    /// Its events, those of each form in order.
+    /// Events of the bundle, those of each form in order.
     pub(super) items: Vec<Item>,
     /// Time from which events before the bundle are missing, in ns.
     pub(super) lost: Option<u64>,
@@ -61,7 +61,7 @@ struct Head<'a> {
     descriptors: Vec<&'a [u8]>,
 }
 
-/// What bundles are read by.
+/// Knowledge by which bundles are read.
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) clocks: Clocks,

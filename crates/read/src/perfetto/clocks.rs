@@ -30,14 +30,14 @@ pub(super) fn id(number: u32, sequence: u32) -> ClockId {
     }
 }
 
-/// What is known of all clocks.
+/// Clocks of a trace, with what snapshots told.
 #[derive(Debug)]
 pub(super) struct Clocks {
     /// Number of the trace's clock.
     trace: u32,
-    /// Of each clock: what it showed, and what the trace's did, in ns.
+    /// Readings of each clock, and of the trace's at once, in ns.
     beside: BTreeMap<ClockId, Vec<(u64, u64)>>,
-    /// Of a clock whose packets tell differences, or another unit than ns.
+    /// Clocks whose packets tell differences, or another unit than ns.
     odd: BTreeMap<ClockId, Odd>,
     /// Times that could not be moved, by their clock.
     unknown: BTreeMap<u32, u64>,

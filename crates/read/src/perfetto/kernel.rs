@@ -15,7 +15,7 @@ const DESCRIPTORS: usize = 4096;
 #[derive(Clone)]
 pub(super) struct Fed {
     pub(super) row: &'static Row,
-    /// For each field of the row the number of the event's, from 1; 0: it has none.
+    /// Number of the event's field for each of the row's, from 1; 0: there is none.
     columns: Box<[u8]>,
 }
 
@@ -44,7 +44,7 @@ impl Fed {
 /// The events that feed a row.
 pub(super) struct Feeds {
     known: Vec<Option<Fed>>,
-    /// By the numbers that descriptors in the file give them.
+    /// Events by the numbers that descriptors in the file give them.
     described: BTreeMap<u32, Fed>,
     /// Generic events, by name: their fields come with names, each time.
     generic: BTreeMap<Box<[u8]>, Option<&'static Row>>,

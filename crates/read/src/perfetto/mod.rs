@@ -125,7 +125,7 @@ impl Reader for Perfetto<'_> {
     }
 }
 
-/// One pass over a file.
+/// Pass over a file.
 struct Pass<'t> {
     /// Offset of the packet that is read.
     offset: u64,

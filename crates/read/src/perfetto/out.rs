@@ -1,4 +1,4 @@
-//! What leaves the window, by time: to the common table, and to whoever takes marks and frames.
+//! The way out of the window, by time: to the common table, and to whoever takes marks and frames.
 
 use super::bundle::Known;
 use super::frames::{Frame, Frames};
@@ -24,7 +24,7 @@ pub(super) struct Out<'t> {
     pub(super) own: Option<Box<Own>>,
     /// Thread that runs on each CPU, as the last switch told.
     running: Vec<Option<Who>>,
-    /// Of the stamp of marks: the latest time.
+    /// Time that has been reached, in ns.
     now: u64,
 }
 
@@ -117,7 +117,7 @@ impl<'t> Out<'t> {
         }
     }
 
-    /// Time, CPU and thread of an event; whoever runs there where the event does not say.
+    /// Returns time, CPU and thread of an event; the thread that runs there where the event does not say.
     #[inline]
     fn stamp(&self, at: u64, cpu: u32, pid: i32) -> Stamp<'static> {
         let running = || self.running.get(cpu as usize).copied().flatten().map_or(0, |who| who.pid);

@@ -27,7 +27,7 @@ pub(super) const RUN: u64 = 1 << 32;
 /// Most threads whose CPU is remembered.
 const MOST: usize = 1 << 18;
 
-/// What is known of a trace of this project.
+/// State of a trace that this project wrote.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     pub(super) clock: Option<Clock>,

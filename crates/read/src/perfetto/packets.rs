@@ -29,7 +29,7 @@ pub(super) struct Packets<R> {
     ended: bool,
 }
 
-/// What comes next of a file.
+/// Next part of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A packet: its place in the window, and its offset in the file.
@@ -203,7 +203,7 @@ impl<R: Read> Packets<R> {
     }
 }
 
-/// What stands at a place of the window.
+/// Find at a place of the window.
 enum Found {
     /// A packet, between these places.
     Packet { begin: usize, end: usize },
