@@ -132,12 +132,12 @@ impl PageLayout {
         (size > self.data && size <= MAX_PAGE).then_some(PageLayout { size, ..self })
     }
 
-    /// Size of a page in bytes.
+    /// Returns the size of a page in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Length of a page's head, behind which its events begin.
+    /// Returns the length of a page's head, behind which its events begin.
     pub fn head(&self) -> usize {
         self.data
     }

@@ -1,4 +1,4 @@
-//! What a trace tells beside the scheduler: marks of programs, frames, counters.
+//! Marks of programs, frames and counters: the tale of a trace beside the scheduler's.
 
 use risetime_kernel::units::{Instant, TaskId};
 

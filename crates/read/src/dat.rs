@@ -25,8 +25,8 @@ pub(crate) mod perf;
 mod v6;
 mod v7;
 
-use crate::format::{Options, Reader};
-use crate::take::{Began, Fact, Take};
+use crate::summary::Options;
+use crate::take::{Began, Fact, Reader, Take};
 use crate::{Fault, Source};
 use formats::Formats;
 use meta::{Buffer, Meta};

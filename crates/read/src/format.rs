@@ -1,16 +1,20 @@
 //! The registry of formats, and the way from a file to a sink.
 
 use crate::story::Story;
+pub(crate) use crate::summary::{Options, ReadSummary};
 use crate::survey::Survey;
-use crate::take::Take;
+pub(crate) use crate::take::Reader;
 use crate::{Beside, Fault, Source, dat, perfetto, text};
-use risetime_kernel::units::Instant;
-use risetime_model::{Code, Platform};
-use risetime_trace::{Thread, TraceSink};
-use std::sync::Arc;
+use risetime_model::Code;
+use risetime_trace::TraceSink;
 
 /// Bytes from which a format is told.
 const HEAD: usize = 64 << 10;
+
+/// A function that opens a file.
+///
+/// Errors: nothing of the file can be read, or it has no such buffer.
+pub type Open = for<'a> fn(&'a Source, &Options) -> Result<Box<dyn Reader + 'a>, Fault>;
 
 /// A format of traces.
 pub struct Format {
@@ -21,15 +25,7 @@ pub struct Format {
     /// Whether a file that begins with these bytes (64 KiB, or all of it) is of the format.
     pub told: fn(&[u8]) -> bool,
     /// Opens a file of the format.
-    pub open: for<'a> fn(&'a Source, &Options) -> Result<Box<dyn Reader + 'a>, Fault>,
-}
-
-/// A file of some format, opened.
-pub trait Reader {
-    /// Walks the whole file and hands all that it finds to `take`, by time. Called twice.
-    ///
-    /// Errors: nothing of the file can be read. What is damaged is a fact and no error.
-    fn pass(&mut self, take: &mut dyn Take) -> Result<(), Fault>;
+    pub open: Open,
 }
 
 /// All formats, in the order in which they are looked for.
@@ -59,36 +55,6 @@ pub const FORMATS: &[Format] = &[
         open: text::open,
     },
 ];
-
-/// Choices of whoever reads a trace.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Machine that the trace is of; `None`: it is known from the trace alone.
-    pub platform: Option<Arc<Platform>>,
-    /// Buffer to read, by its instance's name, where a file has several; `None`: the top one.
-    pub buffer: Option<String>,
-}
-
-/// Facts about a trace that was read.
-#[derive(Clone, Debug)]
-pub struct ReadSummary {
-    /// Name of the format.
-    pub format: &'static str,
-    /// Time 0 of the trace that was pushed, in ns by the file's own clock.
-    pub base: u64,
-    /// End of the trace, from time 0 on.
-    pub end: Instant,
-    /// Number of events that were pushed.
-    pub events: u64,
-    /// Number of events of the file that the table knows.
-    pub records: u64,
-    /// Threads by their task's id.
-    pub threads: Vec<Thread>,
-    /// Processes of these; 0: unknown.
-    pub processes: Vec<i32>,
-    /// Notes for the reader: damages with their offsets, what was cut off, what is not known.
-    pub notes: Vec<String>,
-}
 
 /// Returns the format of a file that begins with these bytes; `None`: it is no trace that is known here.
 pub fn told(head: &[u8]) -> Option<&'static Format> {

@@ -27,13 +27,15 @@ mod format;
 mod perfetto;
 mod source;
 mod story;
+mod summary;
 mod survey;
 mod take;
 mod text;
 mod window;
 
 pub use beside::{Beside, Mark};
-pub use format::{FORMATS, Format, Options, ReadSummary, Reader, read, read_beside, told};
+pub use format::{FORMATS, Format, Open, read, read_beside, told};
 pub use risetime_model::InputError as Fault;
 pub use source::{Source, Stream};
-pub use take::{Began, Fact, Stamp, Take};
+pub use summary::{Options, ReadSummary};
+pub use take::{Began, Fact, Reader, Stamp, Take};

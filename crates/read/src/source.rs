@@ -49,7 +49,7 @@ impl Source {
         &self.name
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -110,7 +110,7 @@ pub struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// Offset of the next byte in the input.
+    /// Returns the offset of the next byte in the input.
     pub fn offset(&self) -> u64 {
         self.at
     }

@@ -1,8 +1,8 @@
-//! What a trace tells: from rows and facts to events with tasks, for either pass.
+//! Way from rows and facts to events with tasks, for either pass.
 
 use crate::beside::{Beside, Mark};
 use crate::events::{Fields, Row, States, readable};
-use crate::format::ReadSummary;
+use crate::summary::ReadSummary;
 use crate::survey::{MAX_CPUS, Survey};
 use crate::take::{Fact, Stamp, Take};
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, TaskId, Util};
@@ -48,7 +48,7 @@ struct Domain {
     limits: Option<(KHz, KHz)>,
 }
 
-/// What is kept of a task.
+/// State that is kept of a task.
 #[derive(Clone, Copy)]
 struct Known {
     /// True once a new task was told.
@@ -203,12 +203,12 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Evidence on the numbers of task states.
+    /// Returns the evidence on the numbers of task states.
     pub(crate) fn states(&self) -> States {
         self.states
     }
 
-    /// Evidence on the numbers of task states, to add to.
+    /// Returns the evidence on the numbers of task states, to add to.
     pub(crate) fn states_mut(&mut self) -> &mut States {
         &mut self.states
     }

@@ -66,7 +66,7 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Number of events of the table.
+    /// Counts the events of the table.
     pub(crate) fn records(&self) -> u64 {
         self.records
     }
@@ -184,12 +184,12 @@ impl Survey {
         self.gaps.dedup();
     }
 
-    /// Time 0 of the trace that is pushed, in ns by the file's clock: from here on every CPU's buffer tells.
+    /// Returns time 0 of the trace that is pushed, in ns by the file's clock: from here on every CPU's buffer tells.
     pub(crate) fn base(&self) -> u64 {
         self.first.unwrap_or(0).max(self.begins.unwrap_or(0))
     }
 
-    /// End of the trace, in ns by the file's clock.
+    /// Returns the end of the trace, in ns by the file's clock.
     pub(crate) fn end(&self) -> u64 {
         let last_gap = self.gaps.last().map_or(0, |gap| gap.0);
         self.last.max(self.base()).max(last_gap)
@@ -200,7 +200,7 @@ impl Survey {
         &self.gaps
     }
 
-    /// Number of CPUs of the machine.
+    /// Counts the CPUs of the machine.
     fn nr_cpus(&self) -> u32 {
         self.cpus.max(self.stated).max(1)
     }

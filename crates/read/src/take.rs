@@ -1,7 +1,7 @@
 //! The interface between readers of a format and what is made of a trace.
 
-use crate::Mark;
 use crate::events::{Fields, Row};
+use crate::{Fault, Mark};
 use risetime_kernel::units::TaskId;
 use risetime_trace::{Clock, Event};
 
@@ -23,7 +23,7 @@ pub struct Stamp<'a> {
 /// Begin of what a CPU's buffer tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Began {
-    /// With the trace: nothing was overwritten before it.
+    /// Begin with the trace: nothing was overwritten before it.
     WithTrace,
     /// Then, in ns by the trace's clock: events before were overwritten.
     At(u64),
@@ -65,9 +65,9 @@ pub enum Fact<'a> {
     Thread {
         /// The thread.
         pid: i32,
-        /// Its process; `None`: not told.
+        /// Process of the thread; `None`: not told.
         tgid: Option<i32>,
-        /// Its name; `None`: not told.
+        /// Name of the thread; `None`: not told.
         comm: Option<&'a [u8]>,
     },
     /// Numbers of task states: those from 4.14 on (`new`), or those before.
@@ -93,4 +93,12 @@ pub trait Take {
     fn typed(&mut self, at: u64, event: &Event);
     /// Takes in a mark. Times in it are ns by the trace's clock.
     fn mark(&mut self, stamp: &Stamp<'_>, process: i32, mark: &Mark<'_>);
+}
+
+/// A file of some format, opened.
+pub trait Reader {
+    /// Walks the whole file and hands all that it finds to `take`, by time. Called twice.
+    ///
+    /// Errors: nothing of the file can be read. What is damaged is a fact and no error.
+    fn pass(&mut self, take: &mut dyn Take) -> Result<(), Fault>;
 }

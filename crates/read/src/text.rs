@@ -13,8 +13,8 @@ mod input;
 mod line;
 
 use crate::events::{self, Row};
-use crate::format::{Options, Reader};
-use crate::take::{Began, Fact, Stamp, Take};
+use crate::summary::Options;
+use crate::take::{Began, Fact, Reader, Stamp, Take};
 use crate::{Fault, Source};
 use fields::TextFields;
 use input::Lines;

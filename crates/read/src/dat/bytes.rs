@@ -37,7 +37,7 @@ impl<'a> Bytes<'a> {
         Bytes { input, window: Vec::new(), used: 0, offset, order }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -111,7 +111,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub(super) fn byte(&mut self) -> Result<u8, Cut> {
         Ok(self.take(1)?[0])
     }

@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Data of the present page, in which the last event that was found lies.
+    /// Returns the data of the present page, in which the last event that was found lies.
     #[inline]
     pub(super) fn data(&self) -> &[u8] {
         &self.window[self.data.0..self.data.1]

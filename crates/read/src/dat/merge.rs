@@ -22,7 +22,7 @@ pub(super) struct File<'a> {
     pub(super) order: Order,
 }
 
-/// What is known of a CPU at the end of a pass.
+/// Knowledge of a CPU at the end of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CpuEnd {
     pub(super) cpu: u32,

@@ -1,4 +1,4 @@
-//! What a trace.dat says before its pages.
+//! Head of a trace.dat: all that is not pages.
 
 use super::bytes::{Bytes, Cut};
 use super::pack::Packing;
@@ -27,7 +27,7 @@ pub(super) struct Buffer {
     pub(super) packed: bool,
 }
 
-/// From a time in a page to one in ns.
+/// Conversion from a time in a page to one in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Time {
     /// Factor and shift of a clock that counts cycles; `None`: times are in ns.
@@ -41,14 +41,16 @@ impl Time {
     #[inline]
     pub(super) fn of(self, at: u64) -> u64 {
         let at = match self.cycles {
-            Some((factor, shift)) => (u128::from(at) * u128::from(factor) >> shift.min(127)) as u64,
+            Some((factor, shift)) => {
+                ((u128::from(at) * u128::from(factor)) >> shift.min(127)) as u64
+            }
             None => at,
         };
         at.saturating_add_signed(self.shift)
     }
 }
 
-/// What a trace.dat says before its pages.
+/// Head of a trace.dat: all that is not pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meta {
     pub(super) order: Order,

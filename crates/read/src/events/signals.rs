@@ -204,7 +204,7 @@ fn clamps(fields: &dyn Fields, place: usize) -> Option<Uclamp> {
     Some(Uclamp { min: util(fields, place)?, max: util(fields, place + 1)? })
 }
 
-/// Sum, period and time of the last update, as far as they are told.
+/// Returns sum, period and time of the last update; 0 where they are not told.
 fn position(fields: &dyn Fields, place: usize) -> (u64, u32, ClockPelt) {
     let n = |place| fields.number(place).unwrap_or(0);
     (n(place) as u64, n(place + 1) as u32, ClockPelt(n(place + 2) as u64))

@@ -27,9 +27,9 @@ pub(crate) struct States {
 /// Way in which a state says that a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaves {
-    /// For sure so.
+    /// Way that is sure.
     Surely(SwitchOut),
-    /// It has exited, or is parked.
+    /// Exit of the task, or a parked thread.
     ExitedOrParked,
 }
 

@@ -26,8 +26,8 @@ mod tracks;
 mod wire;
 mod words;
 
-use crate::format::{Options, Reader};
-use crate::take::{Began, Fact, Take};
+use crate::summary::Options;
+use crate::take::{Began, Fact, Reader, Take};
 use crate::window::Window;
 use crate::{Fault, Source};
 use bundle::Bundles;

@@ -59,7 +59,7 @@ impl<'a> TextFields<'a> {
         }
     }
 
-    /// What `trace-cmd report` prints of a switch and of wakeups; false: the line is not of that form.
+    /// Takes in what `trace-cmd report` prints of a switch and of wakeups; false: the line is not of that form.
     ///
     /// ```text
     /// sched_switch    swapper/2:0 [120] R ==> kworker/2:1:2923 [120]
@@ -107,8 +107,11 @@ impl<'a> TextFields<'a> {
     }
 }
 
-/// Name, number, priority and what follows: `kworker/2:1:2923 [120] R`.
-fn thread(text: &[u8]) -> Option<(&[u8], &[u8], &[u8], &[u8])> {
+/// Name, number and priority of a thread, and what follows.
+type Thread<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8]);
+
+/// Splits a thread's name, number and priority from what follows: `kworker/2:1:2923 [120] R`.
+fn thread(text: &[u8]) -> Option<Thread<'_>> {
     let open = text.windows(2).rposition(|w| w == b" [")?;
     let close = open + text[open..].iter().position(|b| *b == b']')?;
     let (who, prio) = (&text[..open], &text[open + 2..close]);

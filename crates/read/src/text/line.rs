@@ -19,7 +19,7 @@ pub(super) struct Head<'a> {
     pub(super) cpu: u32,
     /// Time in ns.
     pub(super) at: u64,
-    /// What follows the time.
+    /// Rest of the line behind the time.
     pub(super) rest: &'a [u8],
 }
 
@@ -53,8 +53,7 @@ fn bracketed(line: &[u8]) -> Option<Head<'_>> {
 fn glued(line: &[u8]) -> Option<Head<'_>> {
     let (at_time, at, rest) = {
         let mut found = None;
-        let mut words = words(line);
-        while let Some((start, word)) = words.next() {
+        for (start, word) in words(line) {
             if let Some(at) = time(word) {
                 found = Some((start, at, &line[start + word.len()..]));
                 break;
@@ -77,7 +76,7 @@ fn glued(line: &[u8]) -> Option<Head<'_>> {
 
 type Who<'a> = (Option<&'a [u8]>, &'a [u8], i32, Option<i32>);
 
-/// Instance, name, number and process of a thread.
+/// Returns instance, name, number and process of a thread.
 fn who(before: &[u8]) -> Option<Who<'_>> {
     let (before, tgid) = match before.strip_suffix(b")") {
         Some(inside) => {
@@ -160,7 +159,9 @@ fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Option<(Option<&str>, &str, i32, Option<i32>, u32, u64, &str)> {
+    type Read<'a> = (Option<&'a str>, &'a str, i32, Option<i32>, u32, u64, &'a str);
+
+    fn of(line: &str) -> Option<Read<'_>> {
         let text = |b| std::str::from_utf8(b).expect("text");
         let h = head(line.as_bytes())?;
         Some((h.instance.map(text), text(h.comm), h.pid, h.tgid, h.cpu, h.at, text(h.rest)))
