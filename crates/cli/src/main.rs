@@ -7,6 +7,7 @@ mod advise;
 mod args;
 mod compare;
 mod complete;
+mod convert;
 mod demo;
 mod deploy;
 mod explain;
@@ -30,6 +31,7 @@ mod this_machine;
 mod verify;
 mod vm;
 mod worker;
+mod written;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
@@ -99,6 +101,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Show(args) => library::show(args),
         Command::Check(args) => library::check(args),
         Command::Export(args) => export::export(args),
+        Command::Convert(args) => convert::convert(args),
         Command::Capture(args) => this_machine::capture(args),
         Command::Import(args) => import::import(args),
         Command::Doctor(args) => this_machine::doctor(args.format),

@@ -5,6 +5,7 @@ use crate::output::{self, Failure};
 use crate::shown::{self, Look};
 use crate::spool::{Listed, Spool};
 use crate::vm;
+use crate::written::{self, Format};
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::metric::Unit;
@@ -17,8 +18,7 @@ use risetime_report::{csv, text};
 use risetime_sim::cause::Cause;
 use risetime_sim::settings::{HARDWARE_RAMP, hardware_decides};
 use risetime_sim::{Counterfactual, Simulator};
-use risetime_trace::write::perfetto;
-use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
+use risetime_trace::{Backend, Event, Header, Hears, TraceSink};
 use risetime_vm::fetch::Cache;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -36,9 +36,11 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
             args::Backend::Sim => request.experiments(),
             args::Backend::Vm => request.experiments_under(kernel),
         })?;
-    if args.perfetto.is_some() && experiments.len() > 1 {
+    let traces = [("--perfetto", &args.perfetto), ("--ftrace", &args.ftrace)];
+    let trace = traces.iter().find(|(_, file)| file.is_some()).map(|(option, _)| *option);
+    if let Some(option) = trace.filter(|_| experiments.len() > 1) {
         return Err(InputError::new(
-            "--perfetto",
+            option,
             format!("one trace is of one policy, found {}", experiments.len()),
         )
         .hint("run it once for each --policy")
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     if let Some(e) = experiments.first() {
         expected.iter().try_for_each(|expectation| expectation.check_name(&e.workload))?;
     }
-    if args.backend == args::Backend::Sim && args.perfetto.is_none() {
+    if args.backend == args::Backend::Sim && trace.is_none() {
         experiments = both_ends(experiments);
     }
     name_what_is_left_out(&mut experiments, &args.without);
@@ -351,22 +353,19 @@ fn alone(
     let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
     let lists = lists.map(|lists| lists as &mut dyn Lists);
     let (mut progress, mut nobody) = (Progress::new(args, experiment), ());
-    let Some(path) = &args.perfetto else {
+    if args.perfetto.is_none() && args.ftrace.is_none() {
         let seen = progress.as_mut().map(|progress| progress as &mut (dyn TraceSink + Send));
         return Ok(risetime_lab::run_beside(backend, experiment, options, lists, seen)?);
-    };
+    }
     let seen: &mut (dyn TraceSink + Send) = match &mut progress {
         Some(progress) => progress,
         None => &mut nobody,
     };
-    let mut done = None;
-    output::write_whole(path, |file| {
-        let mut writer = perfetto::Writer::new(file);
-        let also = Some(&mut Tee(&mut writer, seen) as &mut (dyn TraceSink + Send));
-        done = Some(risetime_lab::run_beside(backend, experiment, options, lists, also)?);
-        writer.finish().map_err(|e| Failure::unwritten(path, &e))
-    })?;
-    done.ok_or_else(|| Failure::unavailable("the run gave no result"))
+    written::beside(args.perfetto.as_deref(), Format::Perfetto, seen, |seen| {
+        written::beside(args.ftrace.as_deref(), Format::Ftrace, seen, |seen| {
+            Ok(risetime_lab::run_beside(backend, experiment, options, lists, Some(seen))?)
+        })
+    })
 }
 
 /// Runs each experiment many times: `--phases` and `--repeat`.

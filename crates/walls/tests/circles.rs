@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The longest circle of files in each crate that has one; 6 is the most for any. Whoever cuts one
 /// lowers its number.
-const LONGEST: [(&str, usize); 12] = [
+const LONGEST: [(&str, usize); 13] = [
     ("analysis", 5),
     ("cli", 2),
     ("deploy", 3),
@@ -19,6 +19,7 @@ const LONGEST: [(&str, usize); 12] = [
     ("guest", 3),
     ("kernel", 2),
     ("model", 3),
+    ("read", 5),
     ("report", 4),
     ("sim", 5),
     ("study", 2),

@@ -92,3 +92,15 @@ Examples:
 
 What no input says is a comment of the file (`# missing: …`), and never invented. What a run cannot do without is
 marked `= ?` there, and the command fails with what to add.";
+
+pub(super) const CONVERT_EXAMPLES: &str = "\
+Examples:
+  risetime convert trace.dat trace.pftrace
+      what trace-cmd recorded, for ui.perfetto.dev
+  risetime convert phone.perfetto-trace phone.txt
+      what traced recorded, as the kernel's own text
+  risetime convert trace.dat trace.txt --buffer latency
+      another buffer of the file than the top one
+
+Formats: what is read is told from the content; the ending of OUTPUT says what is written (.pftrace, .perfetto-trace: Perfetto;
+.txt, .ftrace: text).";

@@ -1,5 +1,6 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
+mod convert;
 pub(crate) mod deploy;
 mod examples;
 mod import;
@@ -11,6 +12,7 @@ mod verify;
 
 use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use convert::Convert;
 use examples::*;
 pub(crate) use import::Import;
 use on_demand::OnDemand;
@@ -84,6 +86,9 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime export phone --for rt-app-1.0 > phone.json && rt-app phone.json\n  risetime export game --for rt-app --platform pixel6 -o game.json\n      what an rt-app cannot carry is said: docs/rt-app.md"
     )]
     Export(OnDemand<Export>),
+    /// Write a trace in another format: trace.dat, ftrace text or Perfetto in, Perfetto or ftrace text out
+    #[command(after_long_help = CONVERT_EXAMPLES)]
+    Convert(OnDemand<Convert>),
     /// Describe this machine as a platform file
     #[command(
         after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)"
@@ -381,13 +386,16 @@ pub(crate) struct Run {
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
     #[arg(long, value_name = "FILE", value_parser = file, conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Write the trace of the run as the kernel's own text, for trace-cmd's readers and systrace viewers (one policy, one run)
+    #[arg(long, value_name = "FILE", value_parser = file, conflicts_with_all = ["phases", "repeat"])]
+    pub(crate) ftrace: Option<PathBuf>,
     /// Save the results with their experiments, a JSON document a line: `risetime report FILE` shows them again
     /// (docs/documents.md)
     #[arg(long, value_name = "FILE", value_parser = file, conflicts_with = "without")]
     pub(crate) save_result: Option<PathBuf>,
     /// Run nothing: print each experiment as a JSON document in which everything stands that its runs depend on, a line each
     /// (docs/documents.md)
-    #[arg(long, conflicts_with_all = ["phases", "repeat", "without", "expect", "plot", "perfetto", "bursts", "full", "save_result"])]
+    #[arg(long, conflicts_with_all = ["phases", "repeat", "without", "expect", "plot", "perfetto", "ftrace", "bursts", "full", "save_result"])]
     pub(crate) document: bool,
 }
 

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod book;
+mod convert;
 mod documents;
 mod drawn;
 mod instructions;

@@ -54,6 +54,7 @@ mod sink;
 mod tasks;
 mod track;
 
+use super::{Numbers, PROCESS};
 use crate::jobs::{Chains, Fate, Over};
 use crate::tracker::Tracker;
 use crate::{Asked, Event, Header, Hears, PressureClass, SwitchOut, TraceSink, Why};
@@ -72,8 +73,6 @@ use track::{Counter, Track};
 
 /// Events of a CPU are gathered into bundles of about this many bytes.
 const BUNDLE: usize = 32 * 1024;
-/// The process of the workload's threads.
-const PROCESS: i64 = 999;
 /// The priority of the idle task, and of a task of which nothing is known.
 const PRIO: i64 = 120;
 /// All packets are one sequence.
@@ -93,6 +92,7 @@ struct Jobs {
 pub struct Writer<W: io::Write> {
     out: W,
     error: Option<io::Error>,
+    numbers: Numbers,
     /// The packet that is being written.
     packet: Message,
     /// Events of each CPU that are not written yet.
@@ -121,9 +121,15 @@ fn swapper(cpu: u32) -> Arc<str> {
 impl<W: io::Write> Writer<W> {
     /// A writer to `out`, which should be buffered.
     pub fn new(out: W) -> Writer<W> {
+        Writer::of(out, Numbers::default())
+    }
+
+    /// A writer to `out` of a trace that has these numbers.
+    pub fn of(out: W, numbers: Numbers) -> Writer<W> {
         Writer {
             out,
             error: None,
+            numbers,
             packet: Message::default(),
             bundles: Vec::new(),
             domains: BTreeMap::new(),
@@ -152,10 +158,11 @@ impl<W: io::Write> Writer<W> {
         if self.error.is_some() {
             return;
         }
+        let base = self.numbers.base;
         self.packet.0.clear();
         self.packet.nested(trace::PACKET, |m| {
             if let Some(at) = at {
-                m.uint(packet::TIMESTAMP, at.0);
+                m.uint(packet::TIMESTAMP, base.saturating_add(at.0));
             }
             m.uint(packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE);
             fill(m);
@@ -174,15 +181,27 @@ impl<W: io::Write> Writer<W> {
     ) {
         // A CPU that the platform does not have gets no lane.
         let index = cpu.index();
+        let base = self.numbers.base;
         let Some(bundle) = self.bundles.get_mut(index) else {
             return;
         };
         bundle.nested(bundle::EVENT, |m| {
-            m.uint(ftrace::TIMESTAMP, at.0).int(ftrace::PID, pid).nested(kind, fill);
+            m.uint(ftrace::TIMESTAMP, base.saturating_add(at.0))
+                .int(ftrace::PID, pid)
+                .nested(kind, fill);
         });
         if bundle.0.len() >= BUNDLE {
             self.flush_bundle(index);
         }
+    }
+
+    /// Writes a line that a program wrote into the trace, on the CPU of its task, if it is known.
+    pub fn print(&mut self, at: Instant, task: Option<TaskId>, text: &str) {
+        let cpu = task.and_then(|task| self.state.task(task)).map_or(CpuId(0), |t| t.cpu);
+        let pid = task.map_or(0, |task| self.numbers.tid(task));
+        self.ftrace(at, cpu, pid, ftrace::PRINT, |m| {
+            m.string(print::BUF, text);
+        });
     }
 
     fn flush_bundle(&mut self, cpu: usize) {
@@ -230,7 +249,7 @@ impl<W: io::Write> Writer<W> {
     fn thread(&mut self, task: TaskId) -> u64 {
         let uuid = Track::Thread.of(task.0);
         if !self.tracks.contains_key(&uuid) {
-            let (tid, tgid, comm) = (tid(task), self.tgid(task), self.comm(task));
+            let (tid, tgid, comm) = (self.numbers.tid(task), self.tgid(task), self.comm(task));
             self.describe(uuid, None, &comm, |m| {
                 m.nested(descriptor::THREAD, |m| {
                     m.int(descriptor::THREAD_PID, tgid)
@@ -374,9 +393,4 @@ enum Note<'a> {
     /// A time in ns, shown in ms.
     Millis(i64),
     Text(&'a str),
-}
-
-/// The thread id of a task; what does not fit a thread id is the largest one.
-fn tid(task: TaskId) -> i64 {
-    (i64::from(task.0) + 1000).min(i32::MAX.into())
 }

@@ -54,7 +54,8 @@ impl<W: io::Write> Writer<W> {
         match task {
             Some(task) => {
                 let comm = self.comm(task);
-                let notes = [("task", Note::Text(&comm)), ("tid", Note::Number(tid(task) as u64))];
+                let tid = Note::Number(self.numbers.tid(task) as u64);
+                let notes = [("task", Note::Text(&comm)), ("tid", tid)];
                 self.instant(at, track, "misfit", &format!("misfit: {comm}"), &notes);
             }
             None => self.instant(at, track, "misfit", "misfit cleared", &[]),

@@ -34,6 +34,7 @@ pub(super) mod bundle {
 pub(super) mod ftrace {
     pub(in super::super) const TIMESTAMP: u32 = 1;
     pub(in super::super) const PID: u32 = 2;
+    pub(in super::super) const PRINT: u32 = 3;
     pub(in super::super) const SCHED_SWITCH: u32 = 4;
     pub(in super::super) const CPU_FREQUENCY: u32 = 11;
     pub(in super::super) const CPU_IDLE: u32 = 13;
@@ -42,6 +43,9 @@ pub(super) mod ftrace {
     pub(in super::super) const SCHED_WAKEUP_NEW: u32 = 114;
     pub(in super::super) const SCHED_PROCESS_EXIT: u32 = 238;
     pub(in super::super) const SCHED_MIGRATE_TASK: u32 = 491;
+}
+pub(super) mod print {
+    pub(in super::super) const BUF: u32 = 2;
 }
 pub(super) mod sched_switch {
     pub(in super::super) const PREV_COMM: u32 = 1;

@@ -30,15 +30,17 @@ impl<W: io::Write> TraceSink for Writer<W> {
                     m.int(system_info::HZ, platform.hz.into());
                 });
         });
-        self.packet(Some(Instant(0)), |m| {
-            m.nested(packet::PROCESS_TREE, |m| {
-                m.nested(process_tree::PROCESSES, |m| {
-                    m.int(process_tree::PROCESS_PID, PROCESS)
-                        .int(process_tree::PROCESS_PPID, 1)
-                        .string(process_tree::PROCESS_CMDLINE, &asked.workload);
+        if self.numbers.threads.is_empty() {
+            self.packet(Some(Instant(0)), |m| {
+                m.nested(packet::PROCESS_TREE, |m| {
+                    m.nested(process_tree::PROCESSES, |m| {
+                        m.int(process_tree::PROCESS_PID, PROCESS)
+                            .int(process_tree::PROCESS_PPID, 1)
+                            .string(process_tree::PROCESS_CMDLINE, &asked.workload);
+                    });
                 });
             });
-        });
+        }
         self.about(header);
     }
 

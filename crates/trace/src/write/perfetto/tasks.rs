@@ -10,10 +10,7 @@ impl<W: io::Write> Writer<W> {
         self.state.task(task).map_or(PRIO, |t| t.prio.into())
     }
     pub(super) fn tgid(&self, task: TaskId) -> i64 {
-        match self.state.task(task) {
-            Some(t) if t.user => PROCESS,
-            _ => tid(task),
-        }
+        self.numbers.tgid(task, self.state.task(task).is_some_and(|t| t.user))
     }
 
     pub(super) fn task_new(
@@ -25,7 +22,7 @@ impl<W: io::Write> Writer<W> {
         cpu: CpuId,
         why: Why,
     ) {
-        let (tid, tgid) = (tid(task), self.tgid(task));
+        let (tid, tgid) = (self.numbers.tid(task), self.tgid(task));
         self.packet(Some(at), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
                 if !user {
@@ -43,6 +40,10 @@ impl<W: io::Write> Writer<W> {
                 });
             });
         });
+        // A task that was there before has not been created here.
+        if why == Why::Earlier {
+            return;
+        }
         self.new = Some((at, task, cpu));
         let thread = self.thread(task);
         let notes = [("cpu", Note::Number(cpu.0.into())), ("why", Note::Text(why.as_str()))];
@@ -143,11 +144,11 @@ impl<W: io::Write> Writer<W> {
     }
 
     pub(super) fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
-        let (comm, prio) = (self.comm(task), self.prio(task));
+        let (comm, prio, tid) = (self.comm(task), self.prio(task), self.numbers.tid(task));
         for kind in kinds {
             self.ftrace(at, cpu, 0, kind, |m| {
                 m.string(sched_wakeup::COMM, &comm)
-                    .int(sched_wakeup::PID, tid(task))
+                    .int(sched_wakeup::PID, tid)
                     .int(sched_wakeup::PRIO, prio)
                     .int(sched_wakeup::SUCCESS, 1)
                     .int(sched_wakeup::TARGET_CPU, cpu.0.into());
@@ -163,7 +164,7 @@ impl<W: io::Write> Writer<W> {
         next: Option<TaskId>,
     ) {
         let who = |w: &Self, task: Option<TaskId>| match task {
-            Some(t) => (tid(t), w.comm(t)),
+            Some(t) => (w.numbers.tid(t), w.comm(t)),
             None => {
                 let known = w.swappers.get(cpu.index()).cloned();
                 (0, known.unwrap_or_else(|| swapper(cpu.0)))
@@ -200,10 +201,10 @@ impl<W: io::Write> Writer<W> {
     }
 
     pub(super) fn migrate(&mut self, at: Instant, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        let (comm, prio) = (self.comm(task), self.prio(task));
+        let (comm, prio, tid) = (self.comm(task), self.prio(task), self.numbers.tid(task));
         self.ftrace(at, to, 0, ftrace::SCHED_MIGRATE_TASK, |m| {
             m.string(sched_wakeup::COMM, &comm)
-                .int(sched_wakeup::PID, tid(task))
+                .int(sched_wakeup::PID, tid)
                 .int(sched_wakeup::PRIO, prio)
                 .int(sched_migrate_task::ORIG_CPU, from.0.into())
                 .int(sched_migrate_task::DEST_CPU, to.0.into());
