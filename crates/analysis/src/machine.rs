@@ -656,7 +656,8 @@ impl Work {
     }
 }
 
-fn speed(d: &PlatformDomain, freq: KHz) -> u64 {
+/// The speed of plain work in this domain at `freq`, on the scale of [`ONE`]. Rounding: to nearest.
+pub(crate) fn speed(d: &PlatformDomain, freq: KHz) -> u64 {
     let (capacity, freq, max) = d.capacity_at(freq.min(d.freq_boost()));
     share(capacity.0, freq, max)
 }

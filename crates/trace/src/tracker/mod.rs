@@ -14,6 +14,9 @@
 //! run on other CPUs: any of the rest may have been woken, moved, run or put to sleep there. A task is known again with its next
 //! event.
 //!
+//! In a trace that does not tell all from its begin on, a task is new where it is first seen: unknown until its next event, which
+//! may come at the same time (a wakeup, where it was created then).
+//!
 //! A trace that lost events and does not say so is taken as it comes: a task that runs without having been woken is woken
 //! there, one whose CPU goes over to another without it waits. Events of an unknown CPU must not come here ([`Tracker::has`]).
 
@@ -40,6 +43,8 @@ pub struct Tracker {
     domains: Vec<Domain>,
     ids: Ids,
     tasks: Vec<Task>,
+    /// True if the trace tells everything from its begin on, so that a new task was created then.
+    told: bool,
 }
 
 /// A task that has come to a CPU: to run there, or to wait for it.
@@ -83,6 +88,7 @@ impl Tracker {
             domains: platform.domains.iter().map(domain).collect(),
             ids: Ids::default(),
             tasks: Vec::new(),
+            told,
         }
     }
 
@@ -225,7 +231,12 @@ impl Tracker {
         }
         let place = self.tasks.len();
         self.ids.set(id, place as u32);
-        self.tasks.push(Task::new(id, comm, user, cpu, now));
+        let mut task = Task::new(id, comm, user, cpu, now);
+        if !self.told {
+            // Seen for the first time: what it did until then, its next event tells.
+            (task.doing, task.woke, task.woken) = (Doing::Unknown, None, None);
+        }
+        self.tasks.push(task);
         place
     }
 
