@@ -11,6 +11,7 @@
 //! Figures that runs have, too (bursts, time to full speed, residencies of CPUs, energy), are the [`Analyzer`](crate::Analyzer)'s,
 //! which is fed with the same events.
 
+mod frames;
 mod parts;
 mod period;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 mod thread;
 mod walk;
 
+pub use frames::{Frame, Marked, MarkedJobs, Marks};
 pub use parts::{About, PARTS, Part, Parts};
 pub use period::{Jobs, SURE, Whose};
 pub use thread::Thread;
