@@ -17,6 +17,7 @@ mod finish;
 
 use crate::absent::forget_burst;
 use crate::figures::Levels;
+use crate::known::{SEEN, UNASKED};
 use crate::jobs::{Missed, Streams, is_declared};
 use crate::latency::{Groups, group_name};
 use crate::lead::{is_called, of_most_work};
@@ -122,12 +123,6 @@ impl TraceSink for Analyzer<'_> {
         Hears::Figures
     }
 }
-
-/// Note on a machine that is known from its trace alone.
-const SEEN: &str = "the machine is known from this trace alone: how fast its CPUs are, and what they take, nobody says, so that there is no time longer than at full speed, no work lost and no energy; a platform file says it";
-/// Note on a trace that is of no experiment.
-const UNASKED: &str =
-    "the trace is of no experiment: what was due, and which quotas there are, nobody says";
 
 /// Things that a trace may tell of CPUs or not: true once it did.
 #[derive(Default)]

@@ -28,7 +28,7 @@ pub use walk::{Did, Step, Walk, Walked};
 use crate::lead::is_called;
 use crate::lost::ONE;
 use crate::machine::{ms, speed};
-use risetime_kernel::units::{CpuId, Instant, KHz};
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
 use risetime_model::platform::Domain;
 use risetime_trace::tracker::{Doing, Tracker};
 use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Whence};
@@ -70,8 +70,8 @@ impl Speeds {
 pub struct Wanted {
     /// Threads whose activations are walked: by name, that of their instances, or a pattern with `*` and `?`.
     pub walked: Option<String>,
-    /// Thread that is meant by its number rather than its name.
-    pub task: Option<risetime_kernel::units::TaskId>,
+    /// Threads that are meant by their numbers rather than their names.
+    pub tasks: Vec<TaskId>,
     /// Activations that are kept.
     pub walk: Option<Walk>,
     /// Threads whose activations are jobs of a given period, in ns.
@@ -198,7 +198,7 @@ impl Survey {
     fn is_walked(&self, place: usize) -> bool {
         let of = self.state.at(place);
         self.wanted.walk.is_some()
-            && (self.wanted.task == Some(of.id)
+            && (self.wanted.tasks.contains(&of.id)
                 || self.wanted.walked.as_ref().is_some_and(|name| is_called(&of.comm, name)))
     }
 

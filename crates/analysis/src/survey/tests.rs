@@ -1,7 +1,7 @@
 //! Surveys of short traces, event by event.
 
 use super::*;
-use risetime_kernel::units::{TaskId, Util};
+use risetime_kernel::units::Util;
 use risetime_model::{Name, Platform, Settings};
 use risetime_trace::{BackendKind, Clock, Image, MachineInfo, Run, Why};
 
