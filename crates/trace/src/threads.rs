@@ -67,6 +67,16 @@ impl Threads {
         self.all.get(task.0 as usize)
     }
 
+    /// Returns all threads, in the order of their tasks' ids.
+    pub fn all(&self) -> &[Thread] {
+        &self.all
+    }
+
+    /// Calls the thread of a task `comm` from now on.
+    pub fn rename(&mut self, task: TaskId, comm: Name) {
+        self.all.get_mut(task.index()).into_iter().for_each(|thread| thread.comm = comm);
+    }
+
     /// Ends thread `pid`: whoever has the number next is another task.
     pub fn gone(&mut self, pid: i32) {
         self.alive.remove(&pid);

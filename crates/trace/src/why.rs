@@ -139,6 +139,8 @@ reasons! {
     31 MinSampleTime "min_sample_time" "min sample time",
     /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
     28 Fixed "fixed" "fixed",
+    /// The task was there before the trace first tells of it: what it did until then is unknown.
+    41 Earlier "earlier" "earlier",
     /// A real kernel decided, and does not say why.
     0 Unknown "unknown" "unknown",
 }
