@@ -36,7 +36,7 @@ pub use risetime_model::Name;
 pub use sink::{Tee, TraceSink};
 pub use threads::{Role, Thread, Threads};
 pub use why::Why;
-pub use window::{On, Window};
+pub use window::Window;
 
 use risetime_kernel::units::Instant;
 

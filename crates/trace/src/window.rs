@@ -1,10 +1,8 @@
-//! Sinks between a reader and whoever asks: a stretch of a trace, and another description of its machine.
+//! A stretch of a trace.
 
 use crate::tracker::{Doing, Tracker};
-use crate::{Event, Header, Hears, SwitchOut, TraceSink, Whence, Why};
+use crate::{Event, Header, Hears, SwitchOut, TraceSink, Why};
 use risetime_kernel::units::{Instant, TaskId, Util};
-use risetime_model::Platform;
-use std::sync::Arc;
 
 /// A sink that hands on a stretch of a trace as a trace of its own, which begins at 0.
 ///
@@ -81,7 +79,7 @@ impl<'a> Window<'a> {
             return;
         }
         let of = self.state.at(place);
-        let (comm, user, cpu, why) = (of.comm, of.user, of.cpu, Why::Unknown);
+        let (comm, user, cpu, why) = (of.comm, of.user, of.cpu, Why::Earlier);
         let (prio, max_speed) = (of.prio, Util(1024));
         self.sink.event(at, &Event::TaskNew { task, comm, user, cpu, why, max_speed });
         if prio != 120 {
@@ -139,36 +137,5 @@ impl TraceSink for Window<'_> {
 
     fn listens(&self) -> Hears {
         Hears::Attributes
-    }
-}
-
-/// A sink that hands on a trace with another description of its machine.
-pub struct On<'a> {
-    platform: Arc<Platform>,
-    sink: &'a mut dyn TraceSink,
-}
-
-impl<'a> On<'a> {
-    /// Returns a sink that says that the trace is of `platform`.
-    pub fn new(platform: Arc<Platform>, sink: &'a mut dyn TraceSink) -> On<'a> {
-        On { platform, sink }
-    }
-}
-
-impl TraceSink for On<'_> {
-    fn header(&mut self, header: &Header) {
-        let mut header = header.clone();
-        header.machine.platform = Arc::clone(&self.platform);
-        header.machine.whence = Whence::Described;
-        self.sink.header(&header);
-    }
-    fn event(&mut self, at: Instant, event: &Event) {
-        self.sink.event(at, event);
-    }
-    fn end(&mut self, at: Instant) {
-        self.sink.end(at);
-    }
-    fn listens(&self) -> Hears {
-        self.sink.listens()
     }
 }

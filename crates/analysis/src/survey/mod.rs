@@ -31,7 +31,7 @@ use crate::machine::{ms, speed};
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
 use risetime_model::platform::Domain;
 use risetime_trace::tracker::{Doing, Tracker};
-use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Whence};
+use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Whence, Why};
 use std::sync::Arc;
 use thread::Kept;
 use walk::Longest;
@@ -435,14 +435,16 @@ impl TraceSink for Survey {
             return;
         }
         match *event {
-            Event::TaskNew { task, comm, user, cpu, .. } => {
+            Event::TaskNew { task, comm, user, cpu, why, .. } => {
                 if let Some(before) = self.state.place(task) {
                     self.settle(before);
                     self.close_walk(before, at.0, false);
                 }
-                let place = self.state.created(task, comm, user, cpu);
-                self.threads.push(Kept { at: self.state.now(), ..Kept::default() });
-                if self.state.at(place).doing == Doing::Waits {
+                let earlier = why == Why::Earlier;
+                let place = self.state.created(task, comm, user, cpu, earlier);
+                let (at, wakeups) = (self.state.now(), u64::from(!earlier));
+                self.threads.push(Kept { at, wakeups, ..Kept::default() });
+                if !earlier {
                     self.begin_walk(place, true);
                 }
                 self.refile(place);

@@ -29,7 +29,7 @@ fn header(whence: Whence) -> Header {
 }
 
 fn new(task: TaskId, name: &str) -> Event {
-    let (comm, cpu, why) = (Name::new(name), CpuId(0), Why::Unknown);
+    let (comm, cpu, why) = (Name::new(name), CpuId(0), Why::Earlier);
     Event::TaskNew { task, comm, user: true, cpu, why, max_speed: Util(1024) }
 }
 

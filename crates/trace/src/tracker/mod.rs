@@ -14,8 +14,8 @@
 //! run on other CPUs: any of the rest may have been woken, moved, run or put to sleep there. A task is known again with its next
 //! event.
 //!
-//! In a trace that does not tell all from its begin on, a task is new where it is first seen: unknown until its next event, which
-//! may come at the same time (a wakeup, where it was created then).
+//! A task that was there earlier than the trace tells of it ([`Why::Earlier`]) is unknown until its next event, which may come at
+//! the same time.
 //!
 //! A trace that lost events and does not say so is taken as it comes: a task that runs without having been woken is woken
 //! there, one whose CPU goes over to another without it waits. Events of an unknown CPU must not come here ([`Tracker::has`]).
@@ -43,8 +43,6 @@ pub struct Tracker {
     domains: Vec<Domain>,
     ids: Ids,
     tasks: Vec<Task>,
-    /// True if the trace tells everything from its begin on, so that a new task was created then.
-    told: bool,
 }
 
 /// A task that has come to a CPU: to run there, or to wait for it.
@@ -88,7 +86,6 @@ impl Tracker {
             domains: platform.domains.iter().map(domain).collect(),
             ids: Ids::default(),
             tasks: Vec::new(),
-            told,
         }
     }
 
@@ -167,7 +164,9 @@ impl Tracker {
     /// Takes in an event of now, whose CPU exists.
     pub fn takes(&mut self, event: &Event) {
         match *event {
-            Event::TaskNew { task, comm, user, cpu, .. } => _ = self.created(task, comm, user, cpu),
+            Event::TaskNew { task, comm, user, cpu, why, .. } => {
+                self.created(task, comm, user, cpu, why == Why::Earlier);
+            }
             Event::Wakeup { task, cpu, .. } => {
                 self.ids.get(task).into_iter().for_each(|place| _ = self.woken(place, cpu));
             }
@@ -223,8 +222,16 @@ impl Tracker {
         &mut self.domains[self.cpus[cpu.index()].domain]
     }
 
-    /// Takes in that a task was created; whoever had its id is gone, seen or not. Returns its place.
-    pub fn created(&mut self, id: TaskId, comm: Name, user: bool, cpu: CpuId) -> usize {
+    /// Takes in that a task was created, or is seen for the first time and was there `earlier`; whoever had its id is gone, seen or
+    /// not. Returns its place.
+    pub fn created(
+        &mut self,
+        id: TaskId,
+        comm: Name,
+        user: bool,
+        cpu: CpuId,
+        earlier: bool,
+    ) -> usize {
         let now = self.now;
         if let Some(before) = self.own(id) {
             exits(before, now);
@@ -232,8 +239,7 @@ impl Tracker {
         let place = self.tasks.len();
         self.ids.set(id, place as u32);
         let mut task = Task::new(id, comm, user, cpu, now);
-        if !self.told {
-            // Seen for the first time: what it did until then, its next event tells.
+        if earlier {
             (task.doing, task.woke, task.woken) = (Doing::Unknown, None, None);
         }
         self.tasks.push(task);
