@@ -263,9 +263,8 @@ impl<'a> Run<'a> {
                 }
             }
             Event::Due { task, ago } => self.state.due(task, ago),
-            Event::TaskNew { task, comm, user, cpu, max_speed, why } => {
-                let earlier = why == Why::Earlier;
-                self.task_new((task, comm, user), cpu, max_speed, earlier);
+            Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
+                self.task_new(task, comm, user, cpu, max_speed);
             }
             Event::Freq { cpu, freq } => {
                 self.told.freq = true;
@@ -396,13 +395,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn task_new(
-        &mut self,
-        (id, comm, user): (TaskId, Name, bool),
-        cpu: CpuId,
-        max_speed: Util,
-        earlier: bool,
-    ) {
+    fn task_new(&mut self, id: TaskId, comm: Name, user: bool, cpu: CpuId, max_speed: Util) {
         // An id that is used again: whoever had it is gone, seen or not.
         if let Some(index) = self.index(id) {
             self.account(index);
@@ -411,7 +404,7 @@ impl<'a> Run<'a> {
                 self.tell(index);
             }
         }
-        let place = self.state.created(id, comm, user, cpu, earlier);
+        let place = self.state.created(id, comm, user, cpu);
         if !user {
             return;
         }

@@ -361,7 +361,7 @@ impl Run {
     }
 
     fn created(&mut self, id: TaskId, comm: Name, user: bool, cpu: CpuId) {
-        let place = self.state.created(id, comm, user, cpu, false);
+        let place = self.state.created(id, comm, user, cpu);
         if !user {
             return;
         }

@@ -34,7 +34,7 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
         "risetime",
         &[
             "kernel", "model", "deploy", "sys", "trace", "sim", "vm", "host", "analysis", "report",
-            "lab", "study", "verify", "read",
+            "lab", "study", "verify",
         ],
         Outside::Yes,
     ),

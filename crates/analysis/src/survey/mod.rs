@@ -441,7 +441,10 @@ impl TraceSink for Survey {
                     self.close_walk(before, at.0, false);
                 }
                 let earlier = why == Why::Earlier;
-                let place = self.state.created(task, comm, user, cpu, earlier);
+                let place = self.state.created(task, comm, user, cpu);
+                if earlier {
+                    self.state.was_there(place);
+                }
                 let (at, wakeups) = (self.state.now(), u64::from(!earlier));
                 self.threads.push(Kept { at, wakeups, ..Kept::default() });
                 if !earlier {

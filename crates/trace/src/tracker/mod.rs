@@ -14,9 +14,6 @@
 //! run on other CPUs: any of the rest may have been woken, moved, run or put to sleep there. A task is known again with its next
 //! event.
 //!
-//! A task that was there earlier than the trace tells of it ([`Why::Earlier`]) is unknown until its next event, which may come at
-//! the same time.
-//!
 //! A trace that lost events and does not say so is taken as it comes: a task that runs without having been woken is woken
 //! there, one whose CPU goes over to another without it waits. Events of an unknown CPU must not come here ([`Tracker::has`]).
 
@@ -164,9 +161,7 @@ impl Tracker {
     /// Takes in an event of now, whose CPU exists.
     pub fn takes(&mut self, event: &Event) {
         match *event {
-            Event::TaskNew { task, comm, user, cpu, why, .. } => {
-                self.created(task, comm, user, cpu, why == Why::Earlier);
-            }
+            Event::TaskNew { task, comm, user, cpu, .. } => _ = self.created(task, comm, user, cpu),
             Event::Wakeup { task, cpu, .. } => {
                 self.ids.get(task).into_iter().for_each(|place| _ = self.woken(place, cpu));
             }
@@ -222,27 +217,15 @@ impl Tracker {
         &mut self.domains[self.cpus[cpu.index()].domain]
     }
 
-    /// Takes in that a task was created, or is seen for the first time and was there `earlier`; whoever had its id is gone, seen or
-    /// not. Returns its place.
-    pub fn created(
-        &mut self,
-        id: TaskId,
-        comm: Name,
-        user: bool,
-        cpu: CpuId,
-        earlier: bool,
-    ) -> usize {
+    /// Takes in that a task was created; whoever had its id is gone, seen or not. Returns its place.
+    pub fn created(&mut self, id: TaskId, comm: Name, user: bool, cpu: CpuId) -> usize {
         let now = self.now;
         if let Some(before) = self.own(id) {
             exits(before, now);
         }
         let place = self.tasks.len();
         self.ids.set(id, place as u32);
-        let mut task = Task::new(id, comm, user, cpu, now);
-        if earlier {
-            (task.doing, task.woke, task.woken) = (Doing::Unknown, None, None);
-        }
-        self.tasks.push(task);
+        self.tasks.push(Task::new(id, comm, user, cpu, now));
         place
     }
 
