@@ -263,8 +263,11 @@ impl<'a> Run<'a> {
                 }
             }
             Event::Due { task, ago } => self.state.due(task, ago),
-            Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
+            Event::TaskNew { task, comm, user, cpu, max_speed, why } => {
                 self.task_new(task, comm, user, cpu, max_speed);
+                if why == Why::Earlier {
+                    self.was_there(task);
+                }
             }
             Event::Freq { cpu, freq } => {
                 self.told.freq = true;
@@ -425,6 +428,16 @@ impl<'a> Run<'a> {
         if curves {
             self.drawn.push(index);
             self.begin_freq_curves(index);
+        }
+    }
+
+    /// Notes that a task that was told of as a new one was there before: what it did until now is unknown.
+    fn was_there(&mut self, id: TaskId) {
+        if let Some(place) = self.state.place(id) {
+            self.state.was_there(place);
+            if let Some(task) = self.tasks.get_mut(self.state.at(place).note as usize) {
+                task.was_there();
+            }
         }
     }
 

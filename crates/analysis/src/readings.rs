@@ -27,7 +27,7 @@ use crate::verify::MARGIN;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::{Name, Platform};
 use risetime_trace::tracker::{Doing, Tracker};
-use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink};
+use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -305,7 +305,12 @@ impl Run {
             return;
         }
         match *event {
-            Event::TaskNew { task, comm, user, cpu, .. } => self.created(task, comm, user, cpu),
+            Event::TaskNew { task, comm, user, cpu, why, .. } => {
+                self.created(task, comm, user, cpu);
+                if let Some(place) = self.state.place(task).filter(|_| why == Why::Earlier) {
+                    self.state.was_there(place);
+                }
+            }
             Event::Wakeup { task, cpu, .. } => {
                 let Some(place) = self.state.place(task) else { return };
                 let (woken, begun) = (self.state.woken(place, cpu), self.begun);

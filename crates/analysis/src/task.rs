@@ -307,6 +307,12 @@ impl Task {
         }
     }
 
+    /// Notes that the task, which has just been made, was there before: its first burst begins when it is first seen to run or wake.
+    pub(crate) fn was_there(&mut self) {
+        self.cut = true;
+        self.bursts = 0;
+    }
+
     /// Notes that the task woke up from what it did before, since when; until `now` it is accounted. True: a new burst begins.
     pub(crate) fn wake(&mut self, now: u64, from: (Doing, u64), levels: &Levels) -> bool {
         self.longer_at_wake = self.longer;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Times are in ns of the trace's clock. Where fields lie, the kernel says itself (`format`, `header_page`).
-//! Pages are read as little-endian machines write them. Source:
+//! On a big-endian machine type is the upper part of its word. Source:
 //! kernel/trace/ring_buffer.c, Documentation/trace/ring-buffer-map.rst, trace-cmd's manual.
 
 use std::collections::BTreeMap;
@@ -20,6 +20,49 @@ use std::collections::BTreeMap;
 const COMMIT_SIZE: u64 = 0xf_ffff;
 /// Events are missing before this page.
 const MISSED: u64 = 1 << 31;
+/// The number of missing events is stored behind the data.
+const MISSED_STORED: u64 = 1 << 30;
+/// Size of a page at most: a kernel's sub-buffers have up to 64 KiB and more.
+const MAX_PAGE: usize = 16 << 20;
+
+/// The order of a machine's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The lowest byte first.
+    #[default]
+    Little,
+    /// The highest byte first.
+    Big,
+}
+
+impl Order {
+    /// The number that up to eight bytes are; beyond eight: that of the first eight.
+    #[inline]
+    pub fn number(self, bytes: &[u8]) -> u64 {
+        let n = match *bytes {
+            [a, b, c, d] => return u64::from(self.word([a, b, c, d])),
+            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            _ => return self.odd(bytes),
+        };
+        if self == Order::Big { n.swap_bytes() } else { n }
+    }
+
+    /// The number that four bytes are.
+    #[inline]
+    pub fn word(self, bytes: [u8; 4]) -> u32 {
+        let n = u32::from_le_bytes(bytes);
+        if self == Order::Big { n.swap_bytes() } else { n }
+    }
+
+    fn odd(self, bytes: &[u8]) -> u64 {
+        let bytes = &bytes[..bytes.len().min(8)];
+        let add = |n: u64, byte: &u8| n << 8 | u64::from(*byte);
+        match self {
+            Order::Little => bytes.iter().rev().fold(0, add),
+            Order::Big => bytes.iter().fold(0, add),
+        }
+    }
+}
 
 /// The layout of a page, from `events/header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +70,7 @@ pub struct PageLayout {
     commit: Field,
     data: usize,
     size: usize,
+    order: Order,
 }
 
 /// Place of a field in an event.
@@ -45,6 +89,8 @@ pub struct Field {
 /// An event's format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Format {
+    /// Name of the event.
+    pub name: String,
     /// Number by which records name the event (`common_type`).
     pub id: u16,
     /// Fields by name.
@@ -64,15 +110,174 @@ impl PageLayout {
         if get("timestamp")?.offset != 0 || data.size == 0 {
             return Err("header_page: this layout is not known".into());
         }
-        Ok(PageLayout { commit, data: data.offset, size: data.offset + data.size })
+        let (offset, size) = (data.offset, data.offset.saturating_add(data.size));
+        let apart = commit.offset >= 8
+            && matches!(commit.size, 4 | 8)
+            && commit.offset.checked_add(commit.size).is_some_and(|end| end <= offset);
+        if !apart || size > MAX_PAGE {
+            return Err("header_page: this layout is not known".into());
+        }
+        Ok(PageLayout { commit, data: offset, size, order: Order::Little })
     }
+
+    /// The same layout on a machine with its bytes in this order.
+    #[must_use]
+    pub fn in_order(self, order: Order) -> PageLayout {
+        PageLayout { order, ..self }
+    }
+
+    /// The same layout with pages of so many bytes; `None`: a page has no room for data.
+    #[must_use]
+    pub fn with_pages(self, size: usize) -> Option<PageLayout> {
+        (size > self.data && size <= MAX_PAGE).then_some(PageLayout { size, ..self })
+    }
+
+    /// Size of a page in bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Length of a page's head, behind which its events begin.
+    pub fn head(&self) -> usize {
+        self.data
+    }
+
+    /// Reads what the head of a page says.
+    ///
+    /// Errors: bytes that are no such page.
+    pub fn page<'a>(&self, page: &'a [u8]) -> Result<Page<'a>, String> {
+        let head = page.get(..self.data).ok_or_else(|| format!("{} bytes in all", page.len()))?;
+        let start = self.order.number(&head[..8]);
+        let commit = &head[self.commit.offset..self.commit.offset + self.commit.size];
+        let commit = self.order.number(commit);
+        let used = (commit & COMMIT_SIZE) as usize;
+        let data =
+            page.get(self.data..self.data + used).ok_or_else(|| format!("{used} bytes in use"))?;
+        let lost = (commit & MISSED != 0).then(|| {
+            let count = page.get(self.data + used..self.data + used + self.commit.size);
+            count.filter(|_| commit & MISSED_STORED != 0).map(|count| self.order.number(count))
+        });
+        Ok(Page { start, data, order: self.order, lost })
+    }
+}
+
+/// A page, its head read.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Time from which those of its events count, in ns.
+    pub start: u64,
+    /// Bytes of its events.
+    pub data: &'a [u8],
+    /// Losses before its first event, with their number where it is stored; `None`: there are none.
+    pub lost: Option<Option<u64>>,
+    order: Order,
+}
+
+impl<'a> Page<'a> {
+    /// Returns the walk over the page's events.
+    pub fn walk(&self) -> Walk {
+        Walk { time: self.start, at: 0, order: self.order }
+    }
+}
+
+/// A walk over the events of a page; holds no bytes, so that whoever keeps the page can keep it, too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    time: u64,
+    at: usize,
+    order: Order,
+}
+
+/// An event in a page: its time and its place in the page's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Time in ns, by the trace's clock.
+    pub at: u64,
+    /// Offset of its data in the page's.
+    pub offset: usize,
+    /// Length of its data.
+    pub length: usize,
+}
+
+impl Walk {
+    /// Finds the next event in `data`, that of the page; `None`: there is no other.
+    ///
+    /// Errors: an event that ends outside the page.
+    #[inline]
+    pub fn next(&mut self, data: &[u8]) -> Option<Result<Found, ()>> {
+        while self.at < data.len() {
+            match self.step(data) {
+                Some(Step::Found(found)) => return Some(Ok(found)),
+                Some(Step::Passed) => {}
+                Some(Step::End) => self.at = data.len(),
+                None => {
+                    self.at = data.len();
+                    return Some(Err(()));
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn step(&mut self, data: &[u8]) -> Option<Step> {
+        let order = self.order;
+        let word = |at: usize| {
+            Some(order.word(data.get(at..at.checked_add(4)?)?.try_into().expect("four bytes")))
+        };
+        let head = word(self.at)?;
+        let (kind, delta) = match order {
+            Order::Little => (head & 0x1f, u64::from(head >> 5)),
+            Order::Big => (head >> 27, u64::from(head & 0x7ff_ffff)),
+        };
+        let from = self.at + 4;
+        match kind {
+            29 if delta == 0 => return Some(Step::End),
+            29 => {
+                self.time = self.time.wrapping_add(delta);
+                self.at = from.checked_add(word(from)? as usize)?;
+            }
+            30 | 31 => {
+                let long = delta + (u64::from(word(from)?) << 27);
+                self.time = match kind {
+                    30 => self.time.wrapping_add(long),
+                    _ => self.time & (0x1f << 59) | long,
+                };
+                self.at = from + 4;
+            }
+            _ => {
+                self.time = self.time.wrapping_add(delta);
+                let (offset, length) = match kind {
+                    0 => (from + 4, (word(from)? as usize).checked_sub(4)?),
+                    n => (from, n as usize * 4),
+                };
+                self.at = offset.checked_add(length)?;
+                if self.at > data.len() {
+                    return None;
+                }
+                return Some(Step::Found(Found { at: self.time, offset, length }));
+            }
+        }
+        Some(Step::Passed)
+    }
+}
+
+/// Something that was found on a walk.
+enum Step {
+    Found(Found),
+    /// A time, or an event that was discarded.
+    Passed,
+    /// The rest of the page is empty.
+    End,
 }
 
 impl Format {
     /// Parses the text of an event's `format`; `None`: it has no `ID:`.
     pub fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|l| l.strip_prefix("ID:")?.trim().parse().ok())?;
-        Some(Format { id, fields: text.lines().filter_map(field).collect() })
+        let name = text.lines().find_map(|l| l.strip_prefix("name:")).unwrap_or_default();
+        let name = name.trim().to_string();
+        Some(Format { name, id, fields: text.lines().filter_map(field).collect() })
     }
 }
 
@@ -89,30 +294,43 @@ fn field(line: &str) -> Option<(String, Field)> {
     Some((name.into(), Field { offset, size, signed, dynamic: declaration.contains("__data_loc") }))
 }
 
-/// The bytes of one event, with its format.
+/// The bytes of one event, with its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// Time in ns, by the trace's clock.
     pub at: u64,
     data: &'a [u8],
+    order: Order,
 }
 
 impl<'a> Record<'a> {
-    /// `common_type`: the format's id. `None`: the record is shorter.
-    pub fn id(&self) -> Option<u16> {
-        Some(u16::from_le_bytes(self.data.get(..2)?.try_into().ok()?))
+    /// Returns the event that was found in a page's `data`; of other data an empty one.
+    #[inline]
+    pub fn of(found: Found, data: &'a [u8], order: Order) -> Record<'a> {
+        let data = data.get(found.offset..found.offset + found.length).unwrap_or_default();
+        Record { at: found.at, data, order }
     }
-    /// The number in a field, sign extended if it is signed; `None`: the record ends before it.
+    /// `common_type`: the format's id. `None`: the record is shorter.
+    #[inline]
+    pub fn id(&self) -> Option<u16> {
+        let n = u16::from_le_bytes(self.data.get(..2)?.try_into().ok()?);
+        Some(if self.order == Order::Big { n.swap_bytes() } else { n })
+    }
+    /// The number in a field, sign extended if it is signed; `None`: the record ends before it, or it is no number of up to
+    /// eight bytes.
+    #[inline]
     pub fn number(&self, f: Field) -> Option<i64> {
         let bytes = self.data.get(f.offset..f.offset.checked_add(f.size)?)?;
-        let mut all = [0; 8];
-        all.get_mut(..f.size)?.copy_from_slice(bytes);
-        let n = u64::from_le_bytes(all);
+        if !(1..=8).contains(&f.size) {
+            return None;
+        }
+        let n = self.order.number(bytes);
         let unused = 64 - 8 * f.size as u32;
         Some(if f.signed { (n << unused) as i64 >> unused } else { n as i64 })
     }
-    /// The string in a field, up to its NUL; `None`: the record ends before it, or it is no UTF-8.
-    pub fn text(&self, f: Field) -> Option<&'a str> {
+    /// The bytes of a string in a field, up to its NUL; `None`: the record ends before it.
+    #[inline]
+    pub fn bytes(&self, f: Field) -> Option<&'a [u8]> {
         let bytes = match (f.dynamic, f.size) {
             (true, _) => {
                 let place = self.number(Field { size: 4, signed: false, ..f })? as usize;
@@ -123,7 +341,11 @@ impl<'a> Record<'a> {
             (false, size) => self.data.get(f.offset..f.offset.checked_add(size)?)?,
         };
         let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-        std::str::from_utf8(&bytes[..end]).ok()
+        Some(&bytes[..end])
+    }
+    /// The string in a field, up to its NUL; `None`: the record ends before it, or it is no UTF-8.
+    pub fn text(&self, f: Field) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes(f)?).ok()
     }
 }
 
@@ -137,56 +359,15 @@ pub fn records<'a>(layout: PageLayout, pages: &'a [u8]) -> Result<(Vec<Record<'a
         return Err(format!("{} bytes are no whole pages of {}", pages.len(), layout.size));
     }
     for (n, page) in pages.chunks_exact(layout.size).enumerate() {
-        let at = |offset: usize| {
-            u64::from_le_bytes(page[offset..offset + 8].try_into().unwrap_or_default())
-        };
-        let commit =
-            at(layout.commit.offset) & if layout.commit.size == 4 { 0xffff_ffff } else { u64::MAX };
-        lost |= commit & MISSED != 0;
-        let used = (commit & COMMIT_SIZE) as usize;
-        let data = page
-            .get(layout.data..layout.data + used)
-            .ok_or_else(|| format!("page {n}: {used} bytes in use"))?;
-        page_records(data, at(0), &mut all)
-            .ok_or_else(|| format!("page {n}: an event ends outside it"))?;
-    }
-    Ok((all, lost))
-}
-
-fn page_records<'a>(data: &'a [u8], start: u64, all: &mut Vec<Record<'a>>) -> Option<()> {
-    let word =
-        |at: usize| Some(u32::from_le_bytes(data.get(at..at.checked_add(4)?)?.try_into().ok()?));
-    let (mut time, mut at) = (start, 0);
-    while at < data.len() {
-        let head = word(at)?;
-        let (kind, delta) = (head & 0x1f, u64::from(head >> 5));
-        let long = || Some(delta + (u64::from(word(at + 4)?) << 27));
-        match kind {
-            29 if delta == 0 => return Some(()),
-            29 => {
-                time += delta;
-                at += 4 + word(at + 4)? as usize;
-            }
-            30 => {
-                time += long()?;
-                at += 8;
-            }
-            31 => {
-                time = time & (0x1f << 59) | long()?;
-                at += 8;
-            }
-            _ => {
-                time += delta;
-                let (from, length) = match kind {
-                    0 => (at + 8, (word(at + 4)? as usize).checked_sub(4)?),
-                    n => (at + 4, n as usize * 4),
-                };
-                at = from.checked_add(length)?;
-                all.push(Record { at: time, data: data.get(from..at)? });
-            }
+        let page = layout.page(page).map_err(|e| format!("page {n}: {e}"))?;
+        lost |= page.lost.is_some();
+        let mut walk = page.walk();
+        while let Some(found) = walk.next(page.data) {
+            let found = found.map_err(|()| format!("page {n}: an event ends outside it"))?;
+            all.push(Record::of(found, page.data, layout.order));
         }
     }
-    Some(())
+    Ok((all, lost))
 }
 
 /// The text of `header_page` of a 64-bit kernel with pages of 4 KiB, to which [`page`] keeps.
@@ -248,10 +429,28 @@ mod tests {
             data.extend(u32::to_le_bytes(word));
         }
         data.extend([0xff; 8]);
-        let mut all = Vec::new();
-        page_records(&data, 1 << 60, &mut all).unwrap();
+        let mut walk = Walk { time: 1 << 60, ..Walk::default() };
+        let all: Vec<_> = std::iter::from_fn(|| walk.next(&data)).collect();
         let expected = (1 << 60) + (2 << 27) + 5 + 3 + 1;
-        assert_eq!(all.iter().map(|r| r.at).collect::<Vec<_>>(), [expected]);
+        assert_eq!(all, [Ok(Found { at: expected, offset: 24, length: 4 })]);
+    }
+
+    /// The same page by a big-endian machine: words turned round, the type in their upper part.
+    #[test]
+    fn pages_of_a_big_endian_machine_are_read_as_it_writes_them() {
+        let layout = PageLayout::parse(HEADER_PAGE).unwrap().in_order(Order::Big);
+        let mut bytes = 1000_u64.to_be_bytes().to_vec();
+        bytes.extend(20_u64.to_be_bytes());
+        for word in [2 << 27 | 5, 0x0007_0000, 0xffff_fffe, 30 << 27 | 1, 1_u32] {
+            bytes.extend(word.to_be_bytes());
+        }
+        bytes.resize(4096, 0);
+        let (found, lost) = records(layout, &bytes).unwrap();
+        assert!(!lost && found.len() == 1);
+        let field = |offset, size, signed| Field { offset, size, signed, dynamic: false };
+        assert_eq!((found[0].at, found[0].id()), (1005, Some(7)));
+        assert_eq!(found[0].number(field(4, 4, true)), Some(-2));
+        assert_eq!(found[0].number(field(4, 0, true)), None);
     }
 
     #[test]
@@ -285,7 +484,7 @@ mod tests {
             \tfield:__data_loc char[] name;\toffset:40;\tsize:4;\tsigned:1;\n\
             \nprint fmt: \"x\"\n";
         let f = Format::parse(text).unwrap();
-        assert_eq!(f.id, 316);
+        assert_eq!((f.id, &*f.name), (316, "sched_switch"));
         assert_eq!(
             f.fields["prev_comm"],
             Field { offset: 8, size: 16, signed: false, dynamic: false }
@@ -296,7 +495,7 @@ mod tests {
         data[32..40].copy_from_slice(&(-2_i64).to_le_bytes());
         data[40..44].copy_from_slice(&(44 | 3_u32 << 16).to_le_bytes());
         data[44..47].copy_from_slice(b"xyz");
-        let r = Record { at: 0, data: &data };
+        let r = Record { at: 0, data: &data, order: Order::Little };
         assert_eq!(r.text(f.fields["prev_comm"]), Some("ab"));
         assert_eq!(r.number(f.fields["prev_state"]), Some(-2));
         assert_eq!(r.text(f.fields["name"]), Some("xyz"));

@@ -3,7 +3,7 @@
 use crate::story::Story;
 use crate::survey::Survey;
 use crate::take::Take;
-use crate::{Beside, Fault, Source, text};
+use crate::{Beside, Fault, Source, dat, text};
 use risetime_kernel::units::Instant;
 use risetime_model::{Code, Platform};
 use risetime_trace::{Thread, TraceSink};
@@ -33,12 +33,20 @@ pub trait Reader {
 }
 
 /// All formats, in the order in which they are looked for.
-pub const FORMATS: &[Format] = &[Format {
-    name: "ftrace text",
-    about: "tracefs' file `trace`, `trace-cmd report`, systrace, atrace",
-    told: text::told,
-    open: text::open,
-}];
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "trace.dat",
+        about: "`trace-cmd record`, versions 6 and 7",
+        told: dat::told,
+        open: dat::open,
+    },
+    Format {
+        name: "ftrace text",
+        about: "tracefs' file `trace`, `trace-cmd report`, systrace, atrace",
+        told: text::told,
+        open: text::open,
+    },
+];
 
 /// Choices of whoever reads a trace.
 #[derive(Clone, Debug, Default)]

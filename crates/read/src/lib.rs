@@ -21,6 +21,7 @@
 //! A damaged file is read as far as it is sound; each damage is a note with its offset. Nothing here panics on any bytes.
 
 mod beside;
+mod dat;
 pub mod events;
 mod format;
 mod source;

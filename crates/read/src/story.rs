@@ -6,7 +6,7 @@ use crate::format::ReadSummary;
 use crate::survey::{MAX_CPUS, Survey};
 use crate::take::{Fact, Stamp, Take};
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, TaskId, Util};
-use risetime_trace::{Event, Header, Hears, Name, Role, SwitchOut, Threads, TraceSink, Why};
+use risetime_trace::{Event, Header, Hears, Name, Role, Threads, TraceSink, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Length of a thread's name in the kernel, its NUL counted.
@@ -481,6 +481,9 @@ impl Take for Story<'_> {
             if let (Some(process), Some(tgid)) = (process, tgid) {
                 *process = tgid;
             }
+        }
+        if let Fact::States { new } = *fact {
+            self.states.set(new);
         }
         if let Fact::Lost { cpu, .. } = *fact
             && let Some(depth) = self.handlers.get_mut(cpu as usize)

@@ -2,8 +2,8 @@
 
 mod domains;
 
-use crate::take::{Began, Fact};
 use crate::Fault;
+use crate::take::{Began, Fact};
 use domains::Domains;
 use risetime_kernel::units::{Capacity, CpuId, Span};
 use risetime_model::platform::{Domain, Opp, Topology};
@@ -59,7 +59,6 @@ pub(crate) struct Survey {
     beyond: u64,
     /// Threads with the names that they had last.
     pub(crate) threads: Threads,
-    pub(crate) processes: Vec<i32>,
     /// Evidence on which numbers of task states the kernel has.
     pub(crate) states: crate::events::States,
 }
@@ -150,7 +149,7 @@ impl Survey {
                     self.notes.push(note.to_string());
                 }
             }
-            Fact::Thread { .. } => {}
+            Fact::Thread { .. } | Fact::States { .. } => {}
         }
     }
 

@@ -70,6 +70,11 @@ pub enum Fact<'a> {
         /// Its name; `None`: not told.
         comm: Option<&'a [u8]>,
     },
+    /// Numbers of task states: those from 4.14 on (`new`), or those before.
+    States {
+        /// True from 4.14 on.
+        new: bool,
+    },
     /// A note for whoever reads the report.
     Note(&'a str),
     /// A sentence of what the clock is, if it is none of [`Clock`].

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which rooms a room may use, and whether it may use crates from outside.
 ///
 /// ```text
-/// kernel <- job <- model <- deploy, sys, trace <- ftrace <- { sim, vm, host, analysis } <- report, lab <- study, verify <- cli
+/// kernel <- job <- model <- deploy, sys, trace <- ftrace <- { sim, vm, host, read, analysis } <- report, lab <- study, verify <- cli
 /// ```
 ///
 /// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job` and, without their
@@ -25,6 +25,7 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-guest", &["kernel", "job", "ftrace", "sys"], Outside::Yes),
     ("risetime-vm", &["kernel", "job", "model", "trace", "ftrace"], Outside::Yes),
     ("risetime-host", &["kernel", "model", "sys", "trace"], Outside::Yes),
+    ("risetime-read", &["kernel", "model", "trace", "ftrace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),
     ("risetime-lab", &["kernel", "model", "deploy", "trace", "sim", "analysis"], Outside::Yes),
@@ -33,8 +34,8 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     (
         "risetime",
         &[
-            "kernel", "model", "deploy", "sys", "trace", "sim", "vm", "host", "analysis", "report",
-            "lab", "study", "verify",
+            "kernel", "model", "deploy", "sys", "trace", "sim", "vm", "host", "read", "analysis",
+            "report", "lab", "study", "verify",
         ],
         Outside::Yes,
     ),

@@ -35,8 +35,9 @@ fn read(text: &str) -> (i32, Mark<'_>) {
     let mark = match (kind, rest) {
         ("E", _) => Some(Mark::End),
         ("B", Some(name)) if process.is_some() => Some(Mark::Begin { name }),
-        ("S", Some(rest)) => named(Some(rest))
-            .map(|(at, cookie)| Mark::AsyncBegin { name: &rest[..at], cookie }),
+        ("S", Some(rest)) => {
+            named(Some(rest)).map(|(at, cookie)| Mark::AsyncBegin { name: &rest[..at], cookie })
+        }
         ("F", Some(rest)) => {
             named(Some(rest)).map(|(at, cookie)| Mark::AsyncEnd { name: &rest[..at], cookie })
         }

@@ -65,7 +65,13 @@ pub(super) const ROWS: &[Row] = &[
         take: pelt_cfs,
     },
     Row {
-        names: &["pelt_rt", "pelt_rt_tp", "sched_pelt_rt", "lisa__sched_pelt_rt", "sched_load_rt_rq"],
+        names: &[
+            "pelt_rt",
+            "pelt_rt_tp",
+            "sched_pelt_rt",
+            "lisa__sched_pelt_rt",
+            "sched_load_rt_rq",
+        ],
         fields: OF_CPU,
         signals: &["avg_rt"],
         take: |story, stamp, fields| pressure(story, stamp, fields, PressureClass::Rt),
@@ -141,12 +147,7 @@ pub(super) const ROWS: &[Row] = &[
         take: capacity,
     },
     Row {
-        names: &[
-            "sched_overutilized",
-            "sched_overutilized_tp",
-            "lisa__sched_overutilized",
-            "ovu",
-        ],
+        names: &["sched_overutilized", "sched_overutilized_tp", "lisa__sched_overutilized", "ovu"],
         fields: &[&["overutilized", "ov"]],
         signals: &["overutilized"],
         take: |story, stamp, fields| {

@@ -34,6 +34,11 @@ pub(crate) enum Leaves {
 }
 
 impl States {
+    /// Takes in which numbers the kernel has.
+    pub(crate) fn set(&mut self, new: bool) {
+        (self.new, self.old) = (new, !new);
+    }
+
     /// Takes in a state of the trace.
     pub(crate) fn note(&mut self, state: i64) {
         self.new |= matches!(state, 16 | 32 | 128 | 256);

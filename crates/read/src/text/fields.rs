@@ -115,12 +115,14 @@ fn thread(text: &[u8]) -> Option<(&[u8], &[u8], &[u8], &[u8])> {
     let colon = who.iter().rposition(|b| *b == b':')?;
     let pid = &who[colon + 1..];
     let digits = |n: &[u8]| !n.is_empty() && n.iter().all(|b| b.is_ascii_digit() || *b == b'-');
-    (digits(pid) && digits(prio)).then(|| (&who[..colon], pid, prio, text[close + 1..].trim_ascii()))
+    (digits(pid) && digits(prio))
+        .then(|| (&who[..colon], pid, prio, text[close + 1..].trim_ascii()))
 }
 
 /// The text of a mark: without what the tools put before it.
 fn mark<'a>(name: &[u8], rest: &'a [u8]) -> &'a [u8] {
-    let after = |key: &[u8]| rest.windows(key.len()).position(|w| w == key).map(|at| at + key.len());
+    let after =
+        |key: &[u8]| rest.windows(key.len()).position(|w| w == key).map(|at| at + key.len());
     if rest.starts_with(b"ip=")
         && let Some(at) = after(b" buf=")
     {

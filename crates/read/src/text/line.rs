@@ -40,7 +40,9 @@ fn bracketed(line: &[u8]) -> Option<Head<'_>> {
             continue;
         }
         // A name may have brackets: only a CPU stands behind a thread's number or its process.
-        let Some((instance, comm, pid, tgid)) = who(line[..open].trim_ascii_end()) else { continue };
+        let Some((instance, comm, pid, tgid)) = who(line[..open].trim_ascii_end()) else {
+            continue;
+        };
         let cpu = number(&line[open + 1..close])?;
         let (at, rest) = when(&line[close + 1..])?;
         return Some(Head { instance, comm, pid, tgid, cpu, at, rest });

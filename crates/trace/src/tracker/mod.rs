@@ -161,7 +161,12 @@ impl Tracker {
     /// Takes in an event of now, whose CPU exists.
     pub fn takes(&mut self, event: &Event) {
         match *event {
-            Event::TaskNew { task, comm, user, cpu, .. } => _ = self.created(task, comm, user, cpu),
+            Event::TaskNew { task, comm, user, cpu, why, .. } => {
+                let place = self.created(task, comm, user, cpu);
+                if why == Why::Earlier {
+                    self.was_there(place);
+                }
+            }
             Event::Wakeup { task, cpu, .. } => {
                 self.ids.get(task).into_iter().for_each(|place| _ = self.woken(place, cpu));
             }
@@ -227,6 +232,15 @@ impl Tracker {
         self.ids.set(id, place as u32);
         self.tasks.push(Task::new(id, comm, user, cpu, now));
         place
+    }
+
+    /// Takes in that the task of this place, told of as a new one, was there before the trace tells of it: what it does until its
+    /// next event is unknown.
+    pub fn was_there(&mut self, place: usize) {
+        let now = self.now;
+        let task = &mut self.tasks[place];
+        task.does(now, Doing::Unknown);
+        (task.woke, task.woken) = (None, None);
     }
 
     /// Takes in what the governor of the domain of `cpu` wants, by which util, and why.

@@ -201,3 +201,26 @@ fn events_of_a_cpu_that_the_machine_lacks_change_nothing() {
     feed(&mut s, &[(1, new(A, 99)), (2, goes_over(99, None, Some(A)))]);
     assert_eq!(s.task(A).expect("a task is created wherever").doing, Doing::Waits);
 }
+
+/// Otherwise each thread of a trace would have an activation of no length, begun when it was first seen.
+#[test]
+fn a_task_that_was_there_before_the_trace_is_unknown_until_its_next_event() {
+    let mut s = state(false);
+    let there = |task| match new(task, 1) {
+        Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
+            Event::TaskNew { task, comm, user, cpu, max_speed, why: Why::Earlier }
+        }
+        other => other,
+    };
+    feed(&mut s, &[(10, there(A))]);
+    assert_eq!(s.task(A).map(|t| (t.doing, t.woke)), Some((Doing::Unknown, None)));
+    // Whoever leaves a CPU has been there for an unknown time.
+    feed(&mut s, &[(10, goes_over(1, Some((A, SwitchOut::Sleeping)), None))]);
+    assert_eq!(s.task(A).map(|t| (t.doing, t.woke)), Some((Doing::Sleeps, None)));
+    feed(&mut s, &[(20, wakes(A, 1))]);
+    assert_eq!(s.task(A).map(|t| (t.doing, t.woke)), Some((Doing::Waits, Some(20))));
+    // Whoever comes to one has waited for an unknown time.
+    feed(&mut s, &[(30, there(B))]);
+    let begins = comes(&mut s, 0, B).expect("a task");
+    assert_eq!((begins.waited, s.task(B).and_then(|t| t.awake_for(31))), (None, None));
+}
