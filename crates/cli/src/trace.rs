@@ -72,7 +72,7 @@ impl Read {
             file: name.unwrap_or(source.name()),
             format: self.summary.format,
             clock: self.header.run.clock,
-            release: &self.header.run.kernel_release,
+            release: Some(&*self.header.run.kernel_release).filter(|r| *r != "unknown").unwrap_or(""),
             base_ns: self.summary.base,
             notes: &self.notes,
             pids: &self.pids,
