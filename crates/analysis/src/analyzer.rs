@@ -638,7 +638,9 @@ impl<'a> Run<'a> {
     fn begins(&mut self, index: usize, cpu: CpuId, begins: &Begins) {
         let new_burst = self.woken(index, &begins.placed);
         self.moves(index, (begins.placed.from, cpu), "unrecorded");
-        if let Some((woken, due)) = begins.waited.filter(|(woken, _)| *woken >= self.from) {
+        // Where a trace lacks wakeups, since when a task that runs has waited is not known.
+        let told = self.header.run.backend.tells_cpus() || begins.placed.woken_from.is_none();
+        if let Some((woken, due)) = begins.waited.filter(|(woken, _)| told && *woken >= self.from) {
             let (now, group) = (self.state.now(), self.tasks[index].group);
             self.latency.waited(group, cpu, now - woken);
             self.latency.late(group, now - due);

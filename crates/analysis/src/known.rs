@@ -92,7 +92,8 @@ pub const UNASKED: &str =
 pub(crate) const NO_SPEEDS: &str = "no platform file says how fast the machine's CPUs are";
 pub(crate) const NOBODYS_POWERS: &str = "no platform file says what the machine's CPUs take";
 pub(crate) const NO_POWERS: &str = "the platform does not say what its CPUs take";
-pub(crate) const NO_FREQUENCIES: &str = "the trace does not tell at which frequencies CPUs run";
+/// Reason of the lack of speeds where no frequency is told.
+pub const NO_FREQUENCIES: &str = "the trace does not tell at which frequencies CPUs run";
 pub(crate) const NO_IDLE_STATES: &str = "no platform file says which idle states the CPUs have";
 pub(crate) const NO_IDLE: &str = "the trace does not tell when CPUs are idle";
 pub(crate) const NO_EXPERIMENT: &str =

@@ -4,7 +4,7 @@ use crate::args::{Chosen, Explain, Format, OfTrace, Report, Window};
 use crate::output::{self, Failure};
 use crate::prose::Prose;
 use risetime_analysis::explain::Over;
-use risetime_analysis::known::{SEEN, UNASKED};
+use risetime_analysis::known::{NO_FREQUENCIES, SEEN, UNASKED};
 use risetime_analysis::survey::{
     Frame, MarkedJobs, Marks, Survey, Surveyed, Thread, Walk, Wanted,
 };
@@ -211,7 +211,8 @@ impl<'a> Reading<'a> {
         let (run, timeline) = analyzer.finish();
         let header = head.0.ok_or_else(|| Failure::unavailable("the trace has no head"))?;
         let mut notes = header.run.lost.clone();
-        let further = run.notes.iter().filter(|note| *note != SEEN && *note != UNASKED);
+        let said = [SEEN, UNASKED, NO_FREQUENCIES];
+        let further = run.notes.iter().filter(|note| !said.contains(&note.as_str()));
         for note in summary.notes.iter().chain(further) {
             if !notes.contains(note) {
                 notes.push(note.clone());

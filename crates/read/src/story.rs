@@ -445,7 +445,7 @@ impl Take for Story<'_> {
     fn event(&mut self, stamp: &Stamp<'_>, row: &'static Row, fields: &dyn Fields) {
         match &mut self.out {
             Out::Survey(survey) => {
-                if !survey.record(stamp.at, stamp.cpu, row.signals) {
+                if !survey.record(stamp.at.max(self.now), stamp.cpu, row.signals) {
                     return;
                 }
             }

@@ -147,7 +147,7 @@ fn thread<'a>(all: &'a Surveyed, comm: &str) -> &'a Thread {
 }
 
 const CASES: [(&str, &str); 4] =
-    [("phone", "pixel6"), ("rampup", "m1"), ("game", "steamdeck"), ("background", "m1")];
+    [("phone", "pixel6"), ("rampup", "m1"), ("game", "steam-deck"), ("server", "server64")];
 
 /// Cases whose workload and platform are built in.
 fn cases() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -185,7 +185,13 @@ fn the_report_of_a_trace_has_the_figures_of_the_run() {
             let moves = |t: &risetime_analysis::TaskResult| t.whole.moves() as f64;
             near("moves", moves(task), moves(found), 0.0);
             if let (Some(was), Some(is)) = (&task.burst, &found.burst) {
-                near("t0", was.t0_ms, is.t0_ms, 2e-3);
+                // Of several that are as long to the µs, either may be the longest.
+                near("longest burst", was.running_ms, is.running_ms, at_most);
+                if task.bursts == 1 {
+                    near("its begin", was.t0_ms, is.t0_ms, 2e-3);
+                    near("its full speed", was.t1_ms, is.t1_ms, 3e-3);
+                    near("work lost until then", was.debt_ms, is.debt_ms, at_most);
+                }
             }
         }
         for latency in &was.latency {

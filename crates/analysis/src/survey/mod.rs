@@ -32,6 +32,7 @@ use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
 use risetime_model::platform::Domain;
 use risetime_trace::tracker::{Doing, Tracker};
 use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Whence, Why};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thread::Kept;
 use walk::Longest;
@@ -91,6 +92,8 @@ pub struct Surveyed {
     pub all: Parts,
     /// Activations that were walked, the longest first.
     pub walked: Vec<Walked>,
+    /// Time at each frequency that was told, by the first CPU of each domain, in ms.
+    pub freqs: Vec<(CpuId, Vec<(KHz, f64)>)>,
     /// Number of events.
     pub events: u64,
     /// Number of events that name a CPU which the machine does not have.
@@ -108,6 +111,8 @@ pub struct Survey {
     /// Places of the threads that wait, by CPU.
     waiting: Vec<Vec<u32>>,
     longest: Longest,
+    /// By frequency domain: the time since which it is accounted, and its time at each frequency, in ns.
+    freqs: Vec<(u64, BTreeMap<KHz, u64>)>,
     freq_told: bool,
     events: u64,
     unknown_cpus: u64,
@@ -130,6 +135,7 @@ impl Survey {
         if let Some(walk) = self.wanted.walk {
             self.longest.prune(walk);
         }
+        let freqs = self.frequencies(&header);
         let mut all = Parts::default();
         self.threads.iter().for_each(|kept| all.absorb(&kept.parts));
         let kept = std::mem::take(&mut self.threads);
@@ -144,9 +150,36 @@ impl Survey {
             threads,
             all,
             walked: self.longest.all,
+            freqs,
             events: self.events,
             unknown_cpus: self.unknown_cpus,
         }
+    }
+
+    /// Accounts the frequency of the domain of `cpu` until now.
+    fn settle_freq(&mut self, cpu: CpuId) {
+        let (now, of) = (self.state.now(), self.state.cpu(cpu).domain());
+        let freq = self.state.domain(of).freq();
+        if self.freqs.len() <= of {
+            self.freqs.resize_with(of + 1, Default::default);
+        }
+        let (since, times) = &mut self.freqs[of];
+        let dt = now - std::mem::replace(since, now);
+        if let Some(freq) = freq {
+            *times.entry(freq).or_default() += dt;
+        }
+    }
+
+    /// The time at each frequency by domain, until now.
+    fn frequencies(&mut self, header: &Header) -> Vec<(CpuId, Vec<(KHz, f64)>)> {
+        let domains = &header.machine.platform.domains;
+        let firsts: Vec<CpuId> = domains.iter().filter_map(|d| d.cpus.first().copied()).collect();
+        firsts.iter().for_each(|cpu| self.settle_freq(*cpu));
+        let times = |cpu: CpuId| {
+            let (_, times) = &self.freqs[self.state.cpu(cpu).domain()];
+            times.iter().map(|(freq, ns)| (*freq, ms(*ns))).filter(|(_, ms)| *ms > 0.0).collect()
+        };
+        firsts.into_iter().map(|cpu| (cpu, times(cpu))).collect()
     }
 
     fn speeds(&self, header: &Header) -> Speeds {
@@ -329,7 +362,8 @@ impl Survey {
         if let (Some(place), Some((_, how))) = (leaves, prev) {
             self.settle(place);
             if how != SwitchOut::Preempted {
-                let awake = self.state.at(place).awake_for(now);
+                let told = std::mem::take(&mut self.threads[place].wakeup_told);
+                let awake = self.state.at(place).awake_for(now).filter(|_| told);
                 if let Some(ns) = awake {
                     self.threads[place].activation(now - ns, now);
                 }
@@ -344,7 +378,8 @@ impl Survey {
             let kept = &mut self.threads[place];
             kept.switches += 1;
             kept.moves += u64::from(begins.placed.from != cpu);
-            if let Some((woken, _)) = begins.waited {
+            // Where nobody told of the wakeup, since when it waits is not known.
+            if let Some((woken, _)) = begins.waited.filter(|_| kept.wakeup_told) {
                 kept.waited.add(now - woken);
             }
             if begins.placed.woken_from.is_some() {
@@ -368,6 +403,7 @@ impl Survey {
         let placed = self.state.woken(place, cpu);
         let kept = &mut self.threads[place];
         kept.wakeups += 1;
+        kept.wakeup_told |= placed.woken_from.is_some();
         kept.moves += u64::from(placed.from != cpu);
         if placed.woken_from.is_some() {
             self.begin_walk(place, true);
@@ -400,6 +436,7 @@ impl Survey {
         for place in 0..self.threads.len() {
             if self.state.at(place).doing == Doing::Unknown {
                 self.close_walk(place, now, false);
+                self.threads[place].wakeup_told = false;
             }
             self.refile(place);
         }
@@ -446,7 +483,7 @@ impl TraceSink for Survey {
                     self.state.was_there(place);
                 }
                 let (at, wakeups) = (self.state.now(), u64::from(!earlier));
-                self.threads.push(Kept { at, wakeups, ..Kept::default() });
+                self.threads.push(Kept { at, wakeups, wakeup_told: !earlier, ..Kept::default() });
                 if !earlier {
                     self.begin_walk(place, true);
                 }
@@ -465,6 +502,7 @@ impl TraceSink for Survey {
             }
             Event::Freq { cpu, .. } => {
                 self.freq_told = true;
+                self.settle_freq(cpu);
                 self.settle_domain(cpu);
                 self.state.takes(event);
             }

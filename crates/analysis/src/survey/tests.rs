@@ -163,3 +163,28 @@ fn a_thread_that_was_there_before_has_no_activation_until_it_wakes() {
     }
     assert!(near(all.all.running_ms(), 0.01) && near(all.all.waiting_ms(), 0.0), "{:?}", all.all);
 }
+
+/// A trace of sched_switch alone: how long a task waited before it ran, and since when it is awake, nobody can say.
+#[test]
+fn without_wakeups_no_time_counts_from_one() {
+    let events: Vec<_> =
+        activation().into_iter().filter(|(_, e)| !matches!(e, Event::Wakeup { .. })).collect();
+    let again = events.iter().filter(|(us, _)| *us > 0).map(|(us, e)| (us + 9000, *e));
+    let events: Vec<_> = events.iter().copied().chain(again.skip(1)).collect();
+    let all = survey(walk(0), Whence::Described, &events);
+    for thread in &all.threads {
+        assert_eq!((thread.waited, thread.activations, thread.wakeups), (None, 0, 0), "{thread:?}");
+        assert!(thread.parts.running_ms() > 0.0);
+    }
+    assert!(!all.walked.is_empty() && all.walked.iter().all(|one| !one.whole));
+}
+
+#[test]
+fn a_frequency_counts_from_when_it_is_told() {
+    let mut events = activation();
+    events.remove(1);
+    let all = survey(Wanted::default(), Whence::Seen, &events);
+    let little: Vec<_> = all.freqs[0].1.iter().map(|(freq, ms)| (freq.0, *ms)).collect();
+    assert_eq!(little, [(2_064_000, 7.85)], "before 1.15 ms it is not known");
+    assert_eq!(all.freqs[1].1, [], "nobody tells of the big ones");
+}

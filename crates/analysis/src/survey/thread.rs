@@ -82,6 +82,8 @@ pub(super) struct Kept {
     pub(super) parts: Parts,
     pub(super) switches: u64,
     pub(super) wakeups: u64,
+    /// True if the trace told of the wakeup, or creation, with which its present activation began.
+    pub(super) wakeup_told: bool,
     pub(super) moves: u64,
     /// CPU among whose waiters it is.
     pub(super) waits_on: Option<CpuId>,

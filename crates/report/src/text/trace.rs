@@ -11,7 +11,7 @@
 //! With a task: its own waits, by cause and by who had the CPU, its jobs, its burst, where it ran.
 
 use super::Style;
-use super::run::{headline, more, time};
+use super::run::{more, time};
 use super::screen::fitting;
 use crate::Taken;
 use crate::page::{Doc, Ink, Line, Page, Table};
@@ -143,6 +143,9 @@ fn unsaid(page: &mut Page<'_>, taken: &Taken<'_>) {
     if run.lacks(Need::Speeds).is_some() && run.known.frequencies {
         all.push("time to full speed (without --platform)".into());
     }
+    if !taken.surveyed.threads.is_empty() && taken.surveyed.threads.iter().all(|t| t.wakeups == 0) {
+        all.push("times from wakeups (the trace has no sched_wakeup events)".into());
+    }
     if !all.is_empty() {
         page.paragraph(0, Ink::Dim, &format!("Not said: {}.", all.join("; ")));
     }
@@ -167,10 +170,13 @@ fn threads(page: &mut Page<'_>, taken: &Taken<'_>, all: &[&Thread], rows: usize)
     }
     let cut = if all.len() > rows + 1 { rows } else { all.len() };
     let (shown, rest) = all.split_at(cut);
-    let about = " (ms; p50 to p99: from wakeup to running; wakeups: times)";
+    let about = " (ms; p50, p95, p99: from wakeup to running)";
     page.heading("Tasks by CPU time", about);
     let mut table =
-        Table::new(["", "running", "% CPU", "waiting", "wakeups", "p50", "p95", "p99", "moves"]);
+        Table::new(["", "running", "% CPU", "waiting", "wakeups", "p50", "p95", "p99"]);
+    let wait = |took: Option<&Percentiles>, of: fn(&Percentiles) -> f64| {
+        took.map_or("–".into(), |took| words::digits3(of(took)))
+    };
     let length = taken.surveyed.length_ms;
     let percent = |ms: f64| words::one(if length > 0.0 { 100.0 * ms / length } else { 0.0 });
     for thread in shown {
@@ -184,7 +190,6 @@ fn threads(page: &mut Page<'_>, taken: &Taken<'_>, all: &[&Thread], rows: usize)
             wait(waited, |w| w.p50),
             wait(waited, |w| w.p95),
             wait(waited, |w| w.p99),
-            thread.moves.to_string(),
         ]);
     }
     if !rest.is_empty() {
@@ -199,7 +204,6 @@ fn threads(page: &mut Page<'_>, taken: &Taken<'_>, all: &[&Thread], rows: usize)
             String::new(),
             String::new(),
             String::new(),
-            count(|t| t.moves),
         ]);
     }
     page.table(2, table);
@@ -289,43 +293,54 @@ fn cpus(page: &mut Page<'_>, taken: &Taken<'_>, rows: usize) {
         domains.entry(key).or_default().push(cpu);
     }
     let many = if rows == ALL { ALL } else { rows.max(4) };
-    page.heading("CPUs", "");
-    let mut table =
-        Table::new(["", "capacity", "busy %", "mean MHz", "from", "to", "idle %", "mJ"]);
-    for all in domains.values().take(many) {
-        table.row(cpu_row(taken, all));
+    page.heading("CPUs", " (% of the time; MHz)");
+    let heads = ["", "capacity", "busy", "idle", "unseen", "mean MHz", "from", "to", "mJ"];
+    let shown: Vec<_> = domains.values().take(many).map(|all| cpu_row(taken, all)).collect();
+    // A column of which nothing is known has no figures.
+    let there = |column: &usize| shown.iter().any(|row| row[*column] != NOTHING);
+    let columns: Vec<usize> = (0..heads.len()).filter(there).collect();
+    let mut table = Table::new(columns.iter().map(|column| heads[*column]));
+    for row in &shown {
+        table.row(columns.iter().map(|column| row[*column].clone()));
     }
     page.table(2, table);
     more(page, domains.len(), many.min(domains.len()), "CPUs", "--full");
     page.blank();
 }
 
-fn cpu_row(taken: &Taken<'_>, all: &[&CpuResult]) -> [String; 8] {
+/// Text in the place of a figure that is not known.
+const NOTHING: &str = "–";
+
+fn cpu_row(taken: &Taken<'_>, all: &[&CpuResult]) -> [String; 9] {
     let run = taken.run;
     let (first, last) = (all[0].cpu, all[all.len() - 1].cpu);
     let name = if all.len() > 1 { format!("{first}–{}", last.0) } else { first.to_string() };
-    let share = |ms: f64| {
-        let whole = taken.surveyed.length_ms * all.len() as f64;
-        words::one(if whole > 0.0 { 100.0 * ms / whole } else { 0.0 })
+    let whole = taken.surveyed.length_ms * all.len() as f64;
+    let share = |ms: f64| match whole > 0.0 {
+        true => words::one(100.0 * ms / whole),
+        false => NOTHING.into(),
     };
-    let freq: Vec<&(KHz, f64)> = all[0].freq.iter().filter(|(_, ms)| *ms > 0.0).collect();
-    let told = run.known.frequencies && !freq.is_empty();
-    let mhz = |freq: Option<&&(KHz, f64)>| {
-        freq.filter(|_| told).map_or("–".into(), |f| format!("{:.0}", f.0.0 as f64 / 1000.0))
+    let told = taken.surveyed.freqs.iter().find(|(cpu, _)| *cpu == all[0].domain);
+    let freq = told.map_or(&[][..], |(_, freqs)| freqs);
+    let mhz = |freq: Option<&(KHz, f64)>| {
+        freq.map_or(NOTHING.into(), |f| format!("{:.0}", f.0.0 as f64 / 1000.0))
     };
     let ms: f64 = freq.iter().map(|(_, ms)| ms).sum();
     let mean: f64 = freq.iter().map(|(f, ms)| f.0 as f64 / 1000.0 * ms).sum::<f64>() / ms;
+    let busy: f64 = all.iter().map(|cpu| cpu.busy_ms).sum();
     let idle: f64 = all.iter().flat_map(|cpu| &cpu.idle).map(|(_, ms)| ms).sum();
+    let unseen = whole - busy - idle;
     let mj: Option<f64> = all.iter().map(|cpu| cpu.energy_mj).sum();
     [
         name,
-        if run.known.machine { all[0].capacity.to_string() } else { "–".into() },
-        share(all.iter().map(|cpu| cpu.busy_ms).sum()),
-        if told { format!("{mean:.0}") } else { "–".into() },
+        if run.known.machine { all[0].capacity.to_string() } else { NOTHING.into() },
+        share(busy),
+        share(idle),
+        if unseen >= 0.0005 * whole { share(unseen) } else { NOTHING.into() },
+        if freq.is_empty() { NOTHING.into() } else { format!("{mean:.0}") },
         mhz(freq.first()),
         mhz(freq.last()),
-        share(idle),
-        mj.filter(|_| run.known.powers()).map_or("–".into(), words::one),
+        mj.filter(|_| run.known.powers()).map_or(NOTHING.into(), words::one),
     ]
 }
 
@@ -334,18 +349,19 @@ fn alone(page: &mut Page<'_>, taken: &Taken<'_>, thread: &Thread, rows: usize) {
     let name = taken.name(thread.task, &thread.comm);
     let (running, waiting) = (thread.parts.running_ms(), thread.parts.waiting_ms());
     let share = 100.0 * running / taken.surveyed.length_ms.max(1e-9);
+    let often = |n: u64| if n == 1 { "once".to_string() } else { format!("{n} times") };
     let text = format!(
-        "{name}: ran {} ms ({} % of a CPU), waited {} ms for one, was woken {} times, moved {} times.",
+        "{name}: ran {} ms ({} % of a CPU), waited {} ms for one; woken {}, moved to another CPU {}.",
         words::one(running),
         words::one(share),
         words::one(waiting),
-        thread.wakeups,
-        thread.moves
+        often(thread.wakeups),
+        often(thread.moves)
     );
     page.paragraph(0, Ink::Strong, &text);
     let result = taken.run.tasks.iter().find(|t| t.task == thread.task);
     if let Some(result) = result {
-        burst(page, taken, &name, result);
+        burst(page, taken, result);
     }
     page.blank();
     times(page, thread);
@@ -355,8 +371,14 @@ fn alone(page: &mut Page<'_>, taken: &Taken<'_>, thread: &Thread, rows: usize) {
 }
 
 /// Writes the thread's longest burst, and when it was at full speed.
-fn burst(page: &mut Page<'_>, taken: &Taken<'_>, name: &str, result: &TaskResult) {
-    headline(page, name, result, false);
+fn burst(page: &mut Page<'_>, taken: &Taken<'_>, result: &TaskResult) {
+    let Some(burst) = &result.burst else { return };
+    let which = match result.bursts {
+        1 => "One burst".to_string(),
+        n => format!("The longest of {n} bursts"),
+    };
+    let (from, took) = (words::one(burst.t0_ms), super::run::sentence(result));
+    page.paragraph(0, Ink::Plain, &format!("{which}, from {from} ms on, {took}"));
     let full = result.burst.as_ref().and_then(words::to_full_speed);
     let text = match full {
         Some(ms) => format!("That burst was at full speed after {} ms.", words::one(ms)),
