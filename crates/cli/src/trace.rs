@@ -32,7 +32,7 @@ pub(crate) fn told(file: &str) -> Option<Source> {
     risetime_read::told(&source.head(HEAD)).is_some().then_some(source)
 }
 
-/// The formats that are known, in words.
+/// Returns the formats that are known, in words.
 pub(crate) fn formats() -> String {
     FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
@@ -123,7 +123,7 @@ impl Beside for MarksWithin {
     }
 }
 
-/// What is asked of a trace.
+/// Questions to a trace.
 #[derive(Clone, Default)]
 struct Asked {
     wanted: Wanted,
@@ -132,7 +132,7 @@ struct Asked {
     slices: Option<String>,
 }
 
-/// Who a person means by a word.
+/// Threads that a person means by a word.
 #[derive(Clone, Debug, Default)]
 struct Who {
     name: Option<String>,
@@ -158,6 +158,8 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
+    /// Returns a reading with these options.
+    ///
     /// Errors: a platform that is none, a stretch that the trace does not have, a file that cannot be read.
     fn new(source: &'a Source, of: &OfTrace) -> Result<Reading<'a>, Failure> {
         let platform = of.platform.as_deref().map(names::platform).transpose()?.map(Arc::new);
@@ -174,7 +176,7 @@ impl<'a> Reading<'a> {
         Ok(reading)
     }
 
-    /// Who is meant by `--task`.
+    /// Returns the threads that `--task` means.
     ///
     /// Errors: a number that no thread of the trace has.
     fn who(&self, of: &OfTrace) -> Result<Who, InputError> {
@@ -385,7 +387,7 @@ pub(crate) fn explain(args: &Explain, source: &Source) -> Result<ExitCode, Failu
     })
 }
 
-/// Which activations are walked, and the words for them.
+/// Returns which activations are walked, and the words for them.
 ///
 /// Errors: a number that the trace of a task does not have.
 fn chosen(

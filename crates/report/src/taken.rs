@@ -1,4 +1,4 @@
-//! How a trace was taken that somebody else took, and who is who in it.
+//! A trace that somebody else took: its source, who is who in it, and what was found.
 
 use risetime_analysis::RunResult;
 use risetime_analysis::survey::{MarkedJobs, Surveyed};

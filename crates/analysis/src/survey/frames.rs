@@ -1,4 +1,4 @@
-//! Jobs that a trace tells by itself: frames of displays, slices that programs mark.
+//! Jobs that a trace tells of by itself: frames of displays, slices that programs mark.
 
 use super::thread::Times;
 use crate::histogram::Percentiles;
@@ -117,7 +117,7 @@ impl Marks {
         }
     }
 
-    /// What was counted, by source and name.
+    /// Returns what was counted, by source and name.
     pub fn finish(self) -> Vec<MarkedJobs> {
         let one = |((marked, name), count): ((Marked, String), Count)| {
             let frames = marked == Marked::Frames;

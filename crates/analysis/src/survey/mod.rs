@@ -45,11 +45,11 @@ const MAX_RT_PRIO: i32 = 100;
 pub enum Speeds {
     /// Shares of the biggest CPU's highest frequency, as a platform file says.
     Described,
-    /// Likewise, by the capacities that the trace tells and the highest frequency that it shows of each CPU.
+    /// Shares of the same, by the capacities that the trace tells and the highest frequency that it shows of each CPU.
     Capacities,
     /// Shares of the highest frequency that the trace shows of each CPU: how big the CPUs are nobody says.
     Frequencies,
-    /// Nothing is known of them.
+    /// Speeds of which nothing is known.
     #[default]
     Unknown,
 }
@@ -124,7 +124,7 @@ impl Survey {
         Survey { wanted, ..Survey::default() }
     }
 
-    /// The survey of all that was seen.
+    /// Returns the survey of all that was seen.
     pub fn finish(mut self) -> Surveyed {
         let end = self.state.now();
         (0..self.threads.len()).for_each(|place| self.settle(place));
@@ -272,19 +272,19 @@ impl Survey {
     }
 
     /// Shares of time that running on `cpu` at this frequency goes to.
-    fn running(&self, cpu: CpuId, freq: Option<KHz>) -> Vec<(Part, u64)> {
+    fn running(&self, cpu: CpuId, freq: Option<KHz>) -> Shares {
         if self.state.cpu(cpu).in_irq() {
-            return vec![(Part::Interrupted, ONE)];
+            return all(Part::Interrupted);
         }
-        let Some(header) = &self.header else { return Vec::new() };
+        let Some(header) = &self.header else { return all(Part::Unrated) };
         let platform = &header.machine.platform;
         let Some(domain) = platform.domain_of(cpu).map(|d| &platform.domains[d]) else {
-            return vec![(Part::Unrated, ONE)];
+            return all(Part::Unrated);
         };
         let only = domain.opps.first().map(|opp| opp.freq).filter(|_| {
             domain.opps.len() == 1 && header.machine.whence == Whence::Described
         });
-        let Some(freq) = freq.or(only) else { return vec![(Part::Unrated, ONE)] };
+        let Some(freq) = freq.or(only) else { return all(Part::Unrated) };
         let limit = self.state.domain_of(cpu).limits().map(|(_, max)| max);
         rated(domain, freq, limit)
     }
@@ -443,12 +443,20 @@ impl Survey {
     }
 }
 
+/// Shares of a piece of time, on the scale of [`ONE`]; they add up to that.
+type Shares = [(Part, u64); 4];
+
+/// Shares of a piece of time that goes to one thing alone.
+fn all(part: Part) -> Shares {
+    [(part, ONE), (Part::Work, 0), (Part::Work, 0), (Part::Work, 0)]
+}
+
 /// Shares of time that running in `domain` at `freq` goes to; `limit`: the highest frequency that its policy allows.
-fn rated(domain: &Domain, freq: KHz, limit: Option<KHz>) -> Vec<(Part, u64)> {
+fn rated(domain: &Domain, freq: KHz, limit: Option<KHz>) -> Shares {
     let highest = speed(domain, domain.freq_max()).min(ONE);
     let now = speed(domain, freq).min(highest);
     let allowed = limit.map_or(highest, |max| speed(domain, max).min(highest)).max(now);
-    vec![
+    [
         (Part::Work, now),
         (Part::LowFrequency, allowed - now),
         (Part::Capped, highest - allowed),

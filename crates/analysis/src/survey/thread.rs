@@ -1,4 +1,4 @@
-//! One thread of a trace, and what its time went to.
+//! Figures of one thread of a trace, and what its time went to.
 
 use super::parts::{Part, Parts};
 use super::period::Jobs;
@@ -74,7 +74,7 @@ impl Times {
     }
 }
 
-/// What is kept of a thread while the trace is read.
+/// State of a thread while the trace is read.
 #[derive(Default)]
 pub(super) struct Kept {
     /// Time until which the thread is accounted, in ns.

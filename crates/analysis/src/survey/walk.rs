@@ -8,12 +8,12 @@ use risetime_model::Name;
 /// Steps that are kept of an activation.
 const STEPS: usize = 512;
 
-/// Which activations are kept.
+/// Choice of the activations that are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Walk {
-    /// Those that took longer than this, in ns.
+    /// Length that an activation has to exceed, in ns.
     pub over: u64,
-    /// At most so many, the longest.
+    /// Number of activations that are kept at most, the longest ones.
     pub most: usize,
 }
 
@@ -26,16 +26,16 @@ pub struct Step {
     pub to: u64,
     /// CPU on which it ran, or for which it waited.
     pub cpu: CpuId,
-    /// What it did.
+    /// Activity of the task.
     pub did: Did,
 }
 
-/// What a task did in a step.
+/// Activity of a task in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Did {
-    /// It ran, at this frequency; `None`: not known.
+    /// Running at this frequency; `None`: not known.
     Ran(Option<KHz>),
-    /// It waited: the reason, and the task that had the CPU.
+    /// Waiting: the reason, and the task that had the CPU.
     Waited(Part, Option<(TaskId, Name)>),
 }
 
@@ -63,7 +63,7 @@ pub struct Walked {
 }
 
 impl Walked {
-    /// An activation that begins at `now`.
+    /// Returns an activation that begins at `now`.
     pub(super) fn new(task: TaskId, comm: Name, now: u64, whole: bool) -> Walked {
         Walked {
             task,
@@ -78,7 +78,7 @@ impl Walked {
         }
     }
 
-    /// The time that it took, in ms.
+    /// Returns the time that it took, in ms.
     pub fn took_ms(&self) -> f64 {
         ms(self.to - self.from)
     }
@@ -99,7 +99,7 @@ impl Walked {
     }
 }
 
-/// Keeps the longest.
+/// Collection of the longest activations.
 #[derive(Debug, Default)]
 pub(super) struct Longest {
     pub(super) all: Vec<Walked>,

@@ -1,4 +1,4 @@
-//! What a trace tells that somebody took: its source, every thread, what their time went to.
+//! Report of a trace that somebody took: its source, every thread, what their time went to.
 
 use super::writer::{Writer, stream};
 use super::{SCHEMA, print, run};
