@@ -17,8 +17,8 @@ mod finish;
 
 use crate::absent::forget_burst;
 use crate::figures::Levels;
-use crate::known::{SEEN, UNASKED};
 use crate::jobs::{Missed, Streams, is_declared};
+use crate::known::{SEEN, UNASKED};
 use crate::latency::{Groups, group_name};
 use crate::lead::{is_called, of_most_work};
 use crate::lost::{Most, ONE, State};

@@ -22,8 +22,14 @@ fn contents(file: &str) -> Result<Contents, InputError> {
     let text = names::text(file, MAX)?;
     match is_saved(&text) {
         true => read_saved(&text, file),
-        false => Err(InputError::new(file, "is no trace that is known, and holds no results of Risetime")
-            .hint(format!("traces: {}; a command with --save-result FILE writes results", trace::formats()))),
+        false => Err(InputError::new(
+            file,
+            "is no trace that is known, and holds no results of Risetime",
+        )
+        .hint(format!(
+            "traces: {}; a command with --save-result FILE writes results",
+            trace::formats()
+        ))),
     }
 }
 

@@ -5,9 +5,7 @@ use crate::output::{self, Failure};
 use crate::prose::Prose;
 use risetime_analysis::explain::Over;
 use risetime_analysis::known::{NO_FREQUENCIES, SEEN, UNASKED};
-use risetime_analysis::survey::{
-    Frame, MarkedJobs, Marks, Survey, Surveyed, Thread, Walk, Wanted,
-};
+use risetime_analysis::survey::{Frame, MarkedJobs, Marks, Survey, Surveyed, Thread, Walk, Wanted};
 use risetime_analysis::{Analyzer, Options, RunResult, Timeline, is_called};
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_lab::names;
@@ -72,7 +70,9 @@ impl Read {
             file: name.unwrap_or(source.name()),
             format: self.summary.format,
             clock: self.header.run.clock,
-            release: Some(&*self.header.run.kernel_release).filter(|r| *r != "unknown").unwrap_or(""),
+            release: Some(&*self.header.run.kernel_release)
+                .filter(|r| *r != "unknown")
+                .unwrap_or(""),
             base_ns: self.summary.base,
             notes: &self.notes,
             pids: &self.pids,
@@ -304,8 +304,7 @@ pub(crate) fn report(args: &Report, source: &Source) -> Result<ExitCode, Failure
         Format::Text | Format::Markdown | Format::Html => {
             let form = format.prose().unwrap_or(Prose::Terminal);
             let why = why(args, &read.surveyed, chosen.as_deref());
-            let view =
-                text::TraceView { threads: chosen.as_deref(), full: args.full, why: &why };
+            let view = text::TraceView { threads: chosen.as_deref(), full: args.full, why: &why };
             let style = form.style();
             let mut docs: Vec<Doc> = vec![text::trace(&taken, &view, &style)];
             if args.full && read.run.leading().is_some() {

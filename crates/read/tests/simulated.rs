@@ -120,11 +120,8 @@ impl TraceSink for Text {
 
 /// A run of half a second, and its trace as text.
 fn traced(workload: &str, platform: &str) -> (RunResult, String) {
-    let request = Request {
-        seconds: Some(0.5),
-        noise: Some("off"),
-        ..Request::new(workload, platform)
-    };
+    let request =
+        Request { seconds: Some(0.5), noise: Some("off"), ..Request::new(workload, platform) };
     let e = request.experiments().expect("built in").remove(0);
     let mut text = Text::default();
     let done = run(&Simulator::default(), &e, Options::default(), Some(&mut text)).expect("runs");
@@ -151,7 +148,8 @@ const CASES: [(&str, &str); 4] =
 
 /// Cases whose workload and platform are built in.
 fn cases() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let known = |of: &[risetime_model::library::Entry], name: &str| of.iter().any(|e| e.name == name);
+    let known =
+        |of: &[risetime_model::library::Entry], name: &str| of.iter().any(|e| e.name == name);
     let workloads = risetime_model::library::workloads();
     let platforms = risetime_model::library::platforms();
     let there: Vec<_> =
@@ -227,7 +225,8 @@ fn stretches_of_a_trace_add_up_to_the_whole() {
         let length: f64 = halves.iter().map(|half| half.length_ms).sum();
         assert!((length - whole.length_ms).abs() < 1e-6, "cut at {cut}: {length}");
         for thread in &whole.threads {
-            let own = |half: &Surveyed| half.threads.iter().find(|t| t.task == thread.task).cloned();
+            let own =
+                |half: &Surveyed| half.threads.iter().find(|t| t.task == thread.task).cloned();
             let parts: Vec<Thread> = halves.iter().filter_map(own).collect();
             let sum = |of: fn(&Thread) -> f64| parts.iter().map(of).sum::<f64>();
             let running = sum(|t| t.parts.running_ms());
@@ -248,7 +247,8 @@ fn a_period_of_the_workload_is_found_in_its_trace() {
     let all = reported(&text, None, Wanted::default()).1;
     let found: Vec<_> = all.threads.iter().filter_map(|t| t.jobs.as_ref()).collect();
     assert!(!found.is_empty(), "a phone draws frames");
-    let frame = found.iter().any(|jobs| (16.0..17.0).contains(&jobs.period_ms) && jobs.near >= 90.0);
+    let frame =
+        found.iter().any(|jobs| (16.0..17.0).contains(&jobs.period_ms) && jobs.near >= 90.0);
     assert!(frame, "{found:?}");
 }
 

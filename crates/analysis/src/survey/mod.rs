@@ -281,9 +281,11 @@ impl Survey {
         let Some(domain) = platform.domain_of(cpu).map(|d| &platform.domains[d]) else {
             return all(Part::Unrated);
         };
-        let only = domain.opps.first().map(|opp| opp.freq).filter(|_| {
-            domain.opps.len() == 1 && header.machine.whence == Whence::Described
-        });
+        let only = domain
+            .opps
+            .first()
+            .map(|opp| opp.freq)
+            .filter(|_| domain.opps.len() == 1 && header.machine.whence == Whence::Described);
         let Some(freq) = freq.or(only) else { return all(Part::Unrated) };
         let limit = self.state.domain_of(cpu).limits().map(|(_, max)| max);
         rated(domain, freq, limit)

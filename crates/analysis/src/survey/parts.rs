@@ -47,12 +47,7 @@ pub(crate) const COUNT: usize = 11;
 
 /// Every part, in the order of [`Part`].
 pub const PARTS: [About; COUNT] = [
-    About {
-        part: Part::Work,
-        word: "work",
-        label: "the work itself, at full speed",
-        remedy: "",
-    },
+    About { part: Part::Work, word: "work", label: "the work itself, at full speed", remedy: "" },
     About {
         part: Part::LowFrequency,
         word: "low_frequency",
@@ -62,7 +57,7 @@ pub const PARTS: [About; COUNT] = [
     About {
         part: Part::Capped,
         word: "capped",
-        label: "above the policy's highest frequency",
+        label: "the policy's highest frequency lowered",
         remedy: "scaling_max_freq, or cooling: something had lowered the policy's highest frequency",
     },
     About {

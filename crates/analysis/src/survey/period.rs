@@ -145,7 +145,9 @@ mod tests {
 
     #[test]
     fn two_wakeups_a_frame_are_one_job() {
-        let of = |n: u64| [(10 * MS * n, 10 * MS * n + MS), (10 * MS * n + 3 * MS, 10 * MS * n + 6 * MS)];
+        let of = |n: u64| {
+            [(10 * MS * n, 10 * MS * n + MS), (10 * MS * n + 3 * MS, 10 * MS * n + 6 * MS)]
+        };
         let all: Vec<_> = (0..50).flat_map(of).collect();
         let jobs = found(&all).expect("a period");
         assert_eq!((jobs.period_ms, jobs.activations, jobs.n), (10.0, 2, 49));

@@ -99,7 +99,13 @@ fn an_activation_is_walked_and_its_parts_are_its_length() {
     let wait = Did::Waited(Part::StrictTask, Some((RT, Name::of("irq/7"))));
     assert_eq!(
         did,
-        [(50, Did::Waited(Part::IdleExit, None)), (1000, low), (1010, high), (400, wait), (600, high)]
+        [
+            (50, Did::Waited(Part::IdleExit, None)),
+            (1000, low),
+            (1010, high),
+            (400, wait),
+            (600, high)
+        ]
     );
 }
 

@@ -114,6 +114,10 @@ fn wrong_questions_to_a_trace_have_one_clear_answer() {
     ] {
         let said = said(args);
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}");
-        assert!(said.err.contains(answer) && said.err.lines().count() <= 8, "{args:?}: {}", said.err);
+        assert!(
+            said.err.contains(answer) && said.err.lines().count() <= 8,
+            "{args:?}: {}",
+            said.err
+        );
     }
 }

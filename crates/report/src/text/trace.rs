@@ -136,9 +136,7 @@ fn unsaid(page: &mut Page<'_>, taken: &Taken<'_>) {
         all.push(format!("energy ({why})"));
     }
     if let Some(why) = run.lacks(Need::Idle) {
-        all.push(format!("idle times ({why})"));
-    } else if let Some(why) = run.lacks(Need::IdleStates) {
-        all.push(format!("names of idle states ({why})"));
+        all.push(format!("idle states ({why})"));
     }
     if run.lacks(Need::Speeds).is_some() && run.known.frequencies {
         all.push("time to full speed (without --platform)".into());
@@ -162,6 +160,11 @@ fn wait(took: Option<&Percentiles>, of: fn(&Percentiles) -> f64) -> String {
     took.map_or("–".into(), |took| time(of(took)))
 }
 
+/// A time in ms, where the heading says so.
+fn short(took: Option<&Percentiles>, of: fn(&Percentiles) -> f64) -> String {
+    took.map_or(NOTHING.into(), |took| words::digits3(of(took)))
+}
+
 /// Writes a row for each thread, the rest summed up.
 fn threads(page: &mut Page<'_>, taken: &Taken<'_>, all: &[&Thread], rows: usize) {
     if all.is_empty() {
@@ -172,11 +175,7 @@ fn threads(page: &mut Page<'_>, taken: &Taken<'_>, all: &[&Thread], rows: usize)
     let (shown, rest) = all.split_at(cut);
     let about = " (ms; p50, p95, p99: from wakeup to running)";
     page.heading("Tasks by CPU time", about);
-    let mut table =
-        Table::new(["", "running", "% CPU", "waiting", "wakeups", "p50", "p95", "p99"]);
-    let wait = |took: Option<&Percentiles>, of: fn(&Percentiles) -> f64| {
-        took.map_or("–".into(), |took| words::digits3(of(took)))
-    };
+    let mut table = Table::new(["", "running", "% CPU", "waiting", "wakeups", "p50", "p95", "p99"]);
     let length = taken.surveyed.length_ms;
     let percent = |ms: f64| words::one(if length > 0.0 { 100.0 * ms / length } else { 0.0 });
     for thread in shown {
@@ -187,9 +186,9 @@ fn threads(page: &mut Page<'_>, taken: &Taken<'_>, all: &[&Thread], rows: usize)
             percent(running),
             words::one(thread.parts.waiting_ms()),
             thread.wakeups.to_string(),
-            wait(waited, |w| w.p50),
-            wait(waited, |w| w.p95),
-            wait(waited, |w| w.p99),
+            short(waited, |w| w.p50),
+            short(waited, |w| w.p95),
+            short(waited, |w| w.p99),
         ]);
     }
     if !rest.is_empty() {
@@ -242,7 +241,7 @@ fn sure(jobs: &Jobs) -> String {
 
 /// Writes the jobs that the trace marks, and those that have a period.
 fn jobs(page: &mut Page<'_>, taken: &Taken<'_>, rows: usize) {
-    let mut table = Table::new(["", "jobs", "late", "took p50", "p95", "p99", "period ms", "sure"]);
+    let mut table = Table::new(["", "jobs", "late", "p50", "p95", "p99", "period", "sure"]);
     let many = rows.clamp(2, 4);
     for marked in taken.marked.iter().take(if rows == ALL { ALL } else { many }) {
         let janky = marked.janky.filter(|n| *n > 0).map(|n| format!(" ({n} janky)"));
@@ -250,9 +249,9 @@ fn jobs(page: &mut Page<'_>, taken: &Taken<'_>, rows: usize) {
             format!("{}{}", marked.name, janky.unwrap_or_default()),
             marked.n.to_string(),
             marked.late.map_or("–".into(), |late| late.to_string()),
-            wait(marked.took.as_ref(), |t| t.p50),
-            wait(marked.took.as_ref(), |t| t.p95),
-            wait(marked.took.as_ref(), |t| t.p99),
+            short(marked.took.as_ref(), |t| t.p50),
+            short(marked.took.as_ref(), |t| t.p95),
+            short(marked.took.as_ref(), |t| t.p99),
             "–".into(),
             marked.marked.as_str().into(),
         ]);
@@ -265,7 +264,7 @@ fn jobs(page: &mut Page<'_>, taken: &Taken<'_>, rows: usize) {
     if table.rows.is_empty() {
         return;
     }
-    page.heading("Jobs", " (marked, or wakeups with a period; late: took longer than it)");
+    page.heading("Jobs", " (ms; marked, or wakeups with a period; late: took longer than it)");
     page.table(2, table);
     more(page, periodic.len(), many.min(periodic.len()), "tasks with a period", "--format json");
     page.blank();
@@ -276,9 +275,9 @@ fn job_row(name: String, jobs: &Jobs) -> [String; 8] {
         name,
         jobs.n.to_string(),
         jobs.late.to_string(),
-        wait(jobs.took.as_ref(), |t| t.p50),
-        wait(jobs.took.as_ref(), |t| t.p95),
-        wait(jobs.took.as_ref(), |t| t.p99),
+        short(jobs.took.as_ref(), |t| t.p50),
+        short(jobs.took.as_ref(), |t| t.p95),
+        short(jobs.took.as_ref(), |t| t.p99),
         format!("{:.2}", jobs.period_ms),
         sure(jobs),
     ]
@@ -393,8 +392,8 @@ fn times(page: &mut Page<'_>, thread: &Thread) {
     let mut table = Table::new(["", "times", "p50", "p90", "p95", "p99", "max"]);
     let jobs = thread.jobs.as_ref();
     let rows = [
-        ("from wakeup to running", None, thread.waited.as_ref()),
-        ("from wakeup to sleep", Some(thread.activations), thread.took.as_ref()),
+        ("wakeup to running", None, thread.waited.as_ref()),
+        ("wakeup to sleep", Some(thread.activations), thread.took.as_ref()),
         ("jobs", jobs.map(|jobs| jobs.n), jobs.and_then(|jobs| jobs.took.as_ref())),
     ];
     for (what, n, took) in rows.into_iter().filter(|row| row.2.is_some()) {
