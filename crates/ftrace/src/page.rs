@@ -320,11 +320,13 @@ impl<'a> Record<'a> {
     /// eight bytes.
     #[inline]
     pub fn number(&self, f: Field) -> Option<i64> {
-        let bytes = self.data.get(f.offset..f.offset.checked_add(f.size)?)?;
-        if !(1..=8).contains(&f.size) {
-            return None;
-        }
-        let n = self.order.number(bytes);
+        let rest = self.data.get(f.offset..)?;
+        let n = match f.size {
+            4 => self.order.word(*rest.first_chunk()?).into(),
+            8 => self.order.number(rest.first_chunk::<8>()?),
+            1..=7 => self.order.number(rest.get(..f.size)?),
+            _ => return None,
+        };
         let unused = 64 - 8 * f.size as u32;
         Some(if f.signed { (n << unused) as i64 >> unused } else { n as i64 })
     }

@@ -29,8 +29,17 @@ pub struct Row {
     pub fields: &'static [&'static [&'static str]],
     /// Signals that are in a trace which has it, as the header calls them.
     pub signals: &'static [&'static str],
+    /// True if the first pass learns from its fields: threads, CPUs, frequencies.
+    pub(crate) surveyed: bool,
     /// Makes the trace's events of it.
     pub(crate) take: fn(&mut Story<'_>, &Stamp<'_>, &dyn Fields),
+}
+
+/// The row's first name.
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.names.first().fmt(f)
+    }
 }
 
 impl Row {

@@ -181,6 +181,14 @@ impl<'a> Story<'a> {
         summary
     }
 
+    /// The place and time of a record; one that lies before the last one is taken to be of its time.
+    #[inline]
+    fn later<'s>(&mut self, stamp: &Stamp<'s>) -> Stamp<'s> {
+        self.backwards += u64::from(stamp.at < self.now);
+        self.now = self.now.max(stamp.at);
+        Stamp { at: self.now, ..*stamp }
+    }
+
     /// Pushes an event.
     #[inline]
     pub(crate) fn emit(&mut self, at: u64, event: &Event) {
@@ -265,6 +273,24 @@ impl<'a> Story<'a> {
         self.seen_on(stamp, pid, comm, CpuId(stamp.cpu), prio)
     }
 
+    /// A thread's name in the field of this place, in the pass that takes names in.
+    #[inline]
+    pub(crate) fn comm<'f>(&self, fields: &'f dyn Fields, place: usize) -> Option<&'f [u8]> {
+        match self.out {
+            Out::Survey(_) => fields.text(place),
+            Out::Pour(_) => None,
+        }
+    }
+
+    /// A thread's priority in the field of this place, in the pass that tells of them.
+    #[inline]
+    pub(crate) fn prio_of(&self, fields: &dyn Fields, place: usize) -> Option<i64> {
+        match &self.out {
+            Out::Pour(pour) if pour.hears >= Hears::All => fields.number(place),
+            _ => None,
+        }
+    }
+
     /// Returns the task of thread `pid`, which was met on `cpu`, told of as one that was there earlier at first sight; `None`: the
     /// idle task.
     pub(crate) fn seen_on(
@@ -339,7 +365,7 @@ impl<'a> Story<'a> {
         let (Out::Pour(pour), Some(prio)) = (&mut self.out, prio) else { return };
         let known = &mut self.known[task.index()];
         let prio = prio.clamp(-1, 139) as i16;
-        if known.prio != prio && known.told && pour.hears >= Hears::All {
+        if known.prio != prio && known.told {
             known.prio = prio;
             pour.push(at.max(self.now), &Event::Prio { task, prio: prio.into() });
         }
@@ -445,7 +471,11 @@ impl Take for Story<'_> {
     fn event(&mut self, stamp: &Stamp<'_>, row: &'static Row, fields: &dyn Fields) {
         match &mut self.out {
             Out::Survey(survey) => {
-                if !survey.record(stamp.at.max(self.now), stamp.cpu, row.signals) {
+                if !survey.record(stamp.at.max(self.now), stamp.cpu, row) {
+                    return;
+                }
+                if !row.surveyed {
+                    self.later(stamp);
                     return;
                 }
             }
@@ -456,11 +486,7 @@ impl Take for Story<'_> {
                 pour.records += 1;
             }
         }
-        if stamp.at < self.now {
-            self.backwards += 1;
-        } else {
-            self.now = stamp.at;
-        }
+        let stamp = &self.later(stamp);
         if let Some(tgid) = stamp.tgid {
             let task = self.threads.get(stamp.pid);
             if let Some(process) = task.and_then(|task| self.processes.get_mut(task.index())) {
@@ -496,6 +522,7 @@ impl Take for Story<'_> {
     }
 
     fn task(&mut self, stamp: &Stamp<'_>, pid: i32, comm: Option<&[u8]>) -> Option<TaskId> {
+        let stamp = &self.later(stamp);
         self.seen(stamp, pid, comm, None)
     }
 
@@ -505,7 +532,7 @@ impl Take for Story<'_> {
     }
 
     fn mark(&mut self, stamp: &Stamp<'_>, process: i32, mark: &Mark<'_>) {
-        self.now = self.now.max(stamp.at);
+        let stamp = &self.later(stamp);
         Story::mark(self, stamp, process, mark);
     }
 }

@@ -3,6 +3,7 @@
 mod domains;
 
 use crate::Fault;
+use crate::events::Row;
 use crate::take::{Began, Fact};
 use domains::Domains;
 use risetime_kernel::units::{Capacity, CpuId, Span};
@@ -48,6 +49,7 @@ pub(crate) struct Survey {
     release: Option<String>,
     domains: Domains,
     capacities: BTreeMap<u32, u64>,
+    rows: Vec<&'static Row>,
     signals: Vec<&'static str>,
     begins: Option<u64>,
     lost: BTreeMap<u32, Losses>,
@@ -69,9 +71,9 @@ impl Survey {
         self.records
     }
 
-    /// Takes in that a record of the table was found at `at`, with signals of these names. False: its CPU is none.
+    /// Takes in that a record of this row was found at `at`. False: its CPU is none.
     #[inline]
-    pub(crate) fn record(&mut self, at: u64, cpu: u32, signals: &'static [&'static str]) -> bool {
+    pub(crate) fn record(&mut self, at: u64, cpu: u32, row: &'static Row) -> bool {
         if cpu >= MAX_CPUS {
             self.beyond += 1;
             return false;
@@ -82,7 +84,10 @@ impl Survey {
         self.names(cpu);
         let last = &mut self.last_of[cpu as usize];
         *last = at.max(*last);
-        signals.iter().for_each(|signal| self.signal(signal));
+        if !self.rows.iter().any(|known| std::ptr::eq(*known, row)) {
+            self.rows.push(row);
+            row.signals.iter().for_each(|signal| self.signal(signal));
+        }
         true
     }
 
@@ -181,7 +186,8 @@ impl Survey {
 
     /// End of the trace, in ns by the file's clock.
     pub(crate) fn end(&self) -> u64 {
-        self.last.max(self.base())
+        let last_gap = self.gaps.last().map_or(0, |gap| gap.0);
+        self.last.max(self.base()).max(last_gap)
     }
 
     /// Times from which on nothing is known of a CPU, ascending.

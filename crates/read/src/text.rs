@@ -19,7 +19,7 @@ use crate::{Fault, Source};
 use fields::TextFields;
 use input::Lines;
 use line::{Head, head};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of which a head of a file is looked at to tell the format.
 const LOOKED_AT: usize = 4096;
@@ -117,6 +117,8 @@ impl Reader for Text<'_> {
 #[derive(Default)]
 struct Walk {
     html: bool,
+    /// CPUs of which there was a line.
+    seen: BTreeSet<u32>,
     /// CPUs whose buffers begin with their next line.
     begins: Vec<u32>,
     in_a_row: u64,
@@ -142,6 +144,7 @@ impl Walk {
             return;
         };
         self.in_a_row = 0;
+        self.seen.insert(cpu);
         if !self.begins.is_empty() {
             self.begins.retain(|begins| {
                 if *begins == cpu {
@@ -154,6 +157,10 @@ impl Walk {
             return;
         }
         let Some((name, rest)) = event(rest) else { return };
+        // systrace ends with a line that nobody traced, of time 0.
+        if at == 0 && name == b"0" {
+            return;
+        }
         let Some(row) = rows.get(name) else { return };
         let stamp = Stamp { at, cpu, pid, tgid, comm: Some(comm) };
         take.event(&stamp, row, &TextFields::new(row, name, rest));
@@ -183,8 +190,11 @@ impl Walk {
             let at = text.find("CPU:").unwrap_or(0);
             let mut numbers = text[at..].split(|c: char| !c.is_ascii_digit());
             let mut next = || numbers.find(|n| !n.is_empty()).and_then(|n| n.parse::<u64>().ok());
-            if let Some(cpu) = cpu(next()) {
-                take.fact(&Fact::Lost { cpu, since: None, events: next() });
+            match cpu(next()) {
+                // Before its first event they were overwritten.
+                Some(cpu) if !self.seen.contains(&cpu) => self.begins.push(cpu),
+                Some(cpu) => take.fact(&Fact::Lost { cpu, since: None, events: next() }),
+                None => {}
             }
         } else {
             // Comments, the empty CPUs of a report, stacks, lines of atrace.

@@ -19,7 +19,7 @@ pub enum Marked {
 }
 
 impl Marked {
-    /// Word of it in JSON.
+    /// Returns the word of the source in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Marked::Frames => "frames",

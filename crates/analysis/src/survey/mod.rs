@@ -55,7 +55,7 @@ pub enum Speeds {
 }
 
 impl Speeds {
-    /// Word of it in JSON.
+    /// Returns the word of the meaning in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Speeds::Described => "described",
@@ -111,7 +111,7 @@ pub struct Survey {
     /// Places of the threads that wait, by CPU.
     waiting: Vec<Vec<u32>>,
     longest: Longest,
-    /// By frequency domain: the time since which it is accounted, and its time at each frequency, in ns.
+    /// Time since which each frequency domain is accounted, and its time at each frequency, in ns.
     freqs: Vec<(u64, BTreeMap<KHz, u64>)>,
     freq_told: bool,
     events: u64,
@@ -291,7 +291,7 @@ impl Survey {
         rated(domain, freq, limit)
     }
 
-    /// Reason for which a thread waits for `cpu`, and the place of the task that has it.
+    /// The reason for which a thread waits for `cpu`, and the place of the task that has it.
     fn waits(&self, cpu: CpuId) -> (Part, Option<usize>) {
         if !self.state.has(cpu) {
             return (Part::Unwatched, None);

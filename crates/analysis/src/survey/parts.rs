@@ -142,7 +142,7 @@ impl Parts {
         of(self.0[part as usize])
     }
 
-    /// All of the time, in ms: running and waiting.
+    /// The sum of all the time, in ms: running and waiting.
     pub fn took_ms(&self) -> f64 {
         of(self.0.iter().sum())
     }

@@ -78,7 +78,7 @@ fn share(near: usize, all: usize) -> f64 {
     if all > 0 { 100.0 * near as f64 / all as f64 } else { 0.0 }
 }
 
-/// Number of the distances that are near a period, or two, or three.
+/// The number of the distances that are near a period, or two, or three.
 fn near(distances: &[u64], period: u64) -> usize {
     let within = (period / 32).max(100_000);
     let is_near = |ns: &&u64| (1..=3).any(|n| ns.abs_diff(n * period) <= within * n);

@@ -1,20 +1,10 @@
 //! Options of `risetime explain`.
 
-use super::values::{chosen, phase, seconds, window};
-use super::{Clamped, OfTrace, Plot, Save, TextOrJson, Window};
+use super::values::{Chosen, Window, chosen, phase, seconds, window};
+use super::{Clamped, OfTrace, Plot, Save, TextOrJson};
 use crate::complete;
 use clap::Args;
-use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
-
-/// Activations that are to be explained.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Chosen {
-    /// By their rank or number.
-    Over(Over),
-    /// Those of a trace that took longer, in ns.
-    Longer(u64),
-}
 
 #[derive(Args, Debug)]
 pub(crate) struct Explain {

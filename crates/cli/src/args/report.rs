@@ -1,6 +1,6 @@
 //! Options of `risetime report`.
 
-use super::values::{job, window};
+use super::values::{Job, Window, job, window};
 use super::{AnyFormat, Plot};
 use crate::complete;
 use clap::Args;
@@ -67,22 +67,4 @@ impl OfTrace {
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name)
     }
-}
-
-/// A stretch of a trace.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Window {
-    /// Begin in ns; 0 if it was left out.
-    pub(crate) from: u64,
-    /// End in ns; `None`: the trace's.
-    pub(crate) to: Option<u64>,
-}
-
-/// Jobs of a trace.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Job {
-    /// The task or the slices.
-    pub(crate) name: String,
-    /// The period in ns; `None`: it is to be found.
-    pub(crate) period: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! Values of words on the command line, and what was wanted in place of a word that says nothing.
 
-use super::{Chosen, Job, Picture, StartUtils, Window};
+use super::{Picture, StartUtils};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use risetime_analysis::explain::Over;
 use risetime_kernel::units::{CpuId, Span};
@@ -10,6 +10,33 @@ use risetime_model::settings::Value;
 use risetime_model::workload::Change;
 use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
+
+/// Activations that are to be explained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Chosen {
+    /// Choice by rank or number.
+    Over(Over),
+    /// Activations of a trace that took longer than this, in ns.
+    Longer(u64),
+}
+
+/// A stretch of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    /// Begin in ns; 0 if it was left out.
+    pub(crate) from: u64,
+    /// End in ns; `None`: the trace's.
+    pub(crate) to: Option<u64>,
+}
+
+/// Jobs of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    /// The task or the slices.
+    pub(crate) name: String,
+    /// The period in ns; `None`: it is to be found.
+    pub(crate) period: Option<u64>,
+}
 
 /// CPUs, ascending.
 #[derive(Clone, Debug)]

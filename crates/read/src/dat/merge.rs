@@ -7,6 +7,9 @@ use super::pack::Packing;
 use crate::Source;
 use crate::take::{Fact, Stamp, Take};
 use risetime_ftrace::page::{Found, Order, PageLayout, Record};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// Everything that a pass over a buffer needs.
 pub(super) struct File<'a> {
@@ -55,33 +58,23 @@ pub(super) fn pass(file: &File<'_>, take: &mut dyn Take) -> Vec<CpuEnd> {
     };
     let mut lanes: Vec<Lane<'_>> = file.buffer.cpus.iter().map(lane).collect();
     lanes.iter_mut().for_each(|lane| lane.advance(file, take));
-    while let Some((first, limit)) = earliest(&lanes) {
-        let lane = &mut lanes[first];
-        while let Some(kind) = lane.kind
-            && (lane.at, first) <= limit
-        {
+    // Times of the lanes' next events, and their places.
+    let next = (0..).zip(&lanes).filter(|(_, lane)| lane.kind.is_some());
+    let mut next: BinaryHeap<Reverse<(u64, u32)>> =
+        next.map(|(place, lane)| Reverse((lane.at, place))).collect();
+    while let Some(mut first) = next.peek_mut() {
+        let lane = &mut lanes[first.0.1 as usize];
+        if let Some(kind) = lane.kind {
             lane.hand_over(kind, file, take);
-            lane.advance(file, take);
+        }
+        lane.advance(file, take);
+        match lane.kind {
+            // Finds its new place when it is let go.
+            Some(_) => first.0.0 = lane.at,
+            None => _ = PeekMut::pop(first),
         }
     }
     lanes.into_iter().map(|lane| lane.end).collect()
-}
-
-/// The lane whose event is the earliest, and the time and place of the one after it.
-fn earliest(lanes: &[Lane<'_>]) -> Option<(usize, (u64, usize))> {
-    let mut first: Option<(u64, usize)> = None;
-    let mut limit = (u64::MAX, usize::MAX);
-    for (place, lane) in lanes.iter().enumerate().filter(|(_, lane)| lane.kind.is_some()) {
-        let key = (lane.at, place);
-        match first {
-            Some(before) if before <= key => limit = limit.min(key),
-            before => {
-                limit = before.unwrap_or(limit);
-                first = Some(key);
-            }
-        }
-    }
-    first.map(|(_, place)| (place, limit))
 }
 
 impl<'a> Lane<'a> {

@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     names: &["print", "tracing_mark_write", "bputs", "0"],
     fields: &[&["buf", "str"]],
     signals: &["marks"],
+    surveyed: true,
     take: mark,
 }];
 

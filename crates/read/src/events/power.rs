@@ -16,6 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["cpu_frequency"],
         fields: &[&["cpu_id"], &["state"]],
         signals: &["cpu_frequency"],
+        surveyed: true,
         take: |story, stamp, fields| {
             if let (Some(cpu), Some(khz)) = (cpu(fields, 0), positive(fields, 1)) {
                 story.runs_at(stamp.at, cpu, khz);
@@ -26,6 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["cpu_frequency_limits"],
         fields: &[&["cpu_id"], &["min", "min_freq"], &["max", "max_freq"]],
         signals: &["cpu_frequency_limits"],
+        surveyed: true,
         take: |story, stamp, fields| {
             let limits = (cpu(fields, 0), positive(fields, 1), positive(fields, 2));
             if let (Some(cpu), Some(min), Some(max)) = limits {
@@ -37,12 +39,14 @@ pub(super) const ROWS: &[Row] = &[
         names: &["cpu_idle"],
         fields: &[&["cpu_id"], &["state"]],
         signals: &["cpu_idle"],
+        surveyed: false,
         take: idle,
     },
     Row {
         names: &["thermal_temperature"],
         fields: &[&["id", "thermal_zone_id"], &["temp"], &["thermal_zone"]],
         signals: &["thermal_temperature"],
+        surveyed: false,
         take: |story, stamp, fields| {
             let millicelsius = fields.number(1).and_then(|t| u32::try_from(t).ok());
             let zone = fields.number(0).and_then(|zone| u32::try_from(zone).ok());
@@ -56,6 +60,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["cdev_update"],
         fields: &[&["type"], &["target"]],
         signals: &["cdev_update"],
+        surveyed: false,
         take: |story, stamp, fields| {
             let device = fields.text(0).map(readable);
             if let (Some(device), Some(target)) = (device, fields.number(1)) {
@@ -67,6 +72,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["cpuhp_enter"],
         fields: &[&["cpu"], &["target"], &["idx", "step"]],
         signals: &["cpuhp"],
+        surveyed: false,
         take: |_, _, _| {},
     },
 ];

@@ -20,48 +20,56 @@ pub(super) const ROWS: &[Row] = &[
             &["next_prio"],
         ],
         signals: &["sched_switch"],
+        surveyed: true,
         take: switch,
     },
     Row {
         names: &["sched_wakeup"],
         fields: &[&["pid"], &["comm"], &["target_cpu", "cpu"], &["prio"], &["success"]],
         signals: &["sched_wakeup"],
+        surveyed: true,
         take: |story, stamp, fields| wakeup(story, stamp, fields, false),
     },
     Row {
         names: &["sched_wakeup_new"],
         fields: &[&["pid"], &["comm"], &["target_cpu", "cpu"], &["prio"], &["success"]],
         signals: &["sched_wakeup_new"],
+        surveyed: true,
         take: |story, stamp, fields| wakeup(story, stamp, fields, true),
     },
     Row {
         names: &["sched_waking"],
         fields: &[&["pid"], &["comm"], &["target_cpu", "cpu"], &["prio"]],
         signals: &["sched_waking"],
+        surveyed: true,
         take: waking,
     },
     Row {
         names: &["sched_migrate_task"],
         fields: &[&["pid"], &["comm"], &["orig_cpu"], &["dest_cpu"], &["prio"]],
         signals: &["sched_migrate_task"],
+        surveyed: true,
         take: migrate,
     },
     Row {
         names: &["sched_process_fork", "task_newtask"],
         fields: &[&["child_pid", "pid"], &["child_comm", "comm"], &["parent_pid"]],
         signals: &[],
+        surveyed: true,
         take: fork,
     },
     Row {
         names: &["sched_process_exec"],
         fields: &[&["pid"], &["filename"], &["old_pid"]],
         signals: &[],
+        surveyed: true,
         take: exec,
     },
     Row {
         names: &["task_rename"],
         fields: &[&["pid"], &["newcomm"], &["oldcomm"]],
         signals: &[],
+        surveyed: true,
         take: |story, stamp, fields| {
             // From 6.18 on it tells of the current thread alone, and does not name it.
             let pid = fields.number(0).map_or(stamp.pid, |pid| pid as i32);
@@ -74,6 +82,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["sched_process_exit"],
         fields: &[&["pid"], &["comm"], &["prio"]],
         signals: &[],
+        surveyed: true,
         take: |story, stamp, fields| {
             let pid = fields.number(0).unwrap_or(i64::from(stamp.pid)) as i32;
             story.exits(pid);
@@ -83,12 +92,14 @@ pub(super) const ROWS: &[Row] = &[
         names: &["irq_handler_entry", "softirq_entry"],
         fields: &[],
         signals: &["irq"],
+        surveyed: false,
         take: |story, stamp, _| story.handler(stamp, true),
     },
     Row {
         names: &["irq_handler_exit", "softirq_exit"],
         fields: &[],
         signals: &["irq"],
+        surveyed: false,
         take: |story, stamp, _| story.handler(stamp, false),
     },
 ];
@@ -108,8 +119,10 @@ fn switch(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields) {
         Some(Leaves::ExitedOrParked) | None => SwitchOut::Sleeping,
     };
     story.no_handler(stamp);
-    let task = story.seen(stamp, prev, fields.text(1), fields.number(5));
-    let next_task = story.seen(stamp, next, fields.text(4), fields.number(6));
+    let (comm, prio) = (story.comm(fields, 1), story.prio_of(fields, 5));
+    let task = story.seen(stamp, prev, comm, prio);
+    let (comm, prio) = (story.comm(fields, 4), story.prio_of(fields, 6));
+    let next_task = story.seen(stamp, next, comm, prio);
     let cpu = CpuId(stamp.cpu);
     story.emit(
         stamp.at,
@@ -131,7 +144,8 @@ fn wakeup(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields, new: bo
         story.born(stamp, pid, fields.text(1), cpu, fields.number(3));
         return;
     }
-    let known = story.seen_on(stamp, pid, fields.text(1), cpu, fields.number(3));
+    let (comm, prio) = (story.comm(fields, 1), story.prio_of(fields, 3));
+    let known = story.seen_on(stamp, pid, comm, cpu, prio);
     if let Some(task) = known {
         story.emit(stamp.at, &Event::Wakeup { task, cpu, why: Why::Unknown });
     }
@@ -139,7 +153,8 @@ fn wakeup(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields, new: bo
 
 fn waking(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields) {
     let Some(pid) = fields.number(0).map(|pid| pid as i32).filter(|pid| *pid != 0) else { return };
-    if let Some(task) = story.seen(stamp, pid, fields.text(1), fields.number(3)) {
+    let (comm, prio) = (story.comm(fields, 1), story.prio_of(fields, 3));
+    if let Some(task) = story.seen(stamp, pid, comm, prio) {
         story.emit(stamp.at, &Event::Waking { task, by: CpuId(stamp.cpu) });
     }
 }
@@ -149,7 +164,8 @@ fn migrate(story: &mut Story<'_>, stamp: &Stamp<'_>, fields: &dyn Fields) {
     else {
         return;
     };
-    if let Some(task) = story.seen(stamp, pid as i32, fields.text(1), fields.number(4)) {
+    let (comm, prio) = (story.comm(fields, 1), story.prio_of(fields, 4));
+    if let Some(task) = story.seen(stamp, pid as i32, comm, prio) {
         let (from, to) = (CpuId(from as u32), CpuId(to as u32));
         story.emit(stamp.at, &Event::Migrate { task, from, to, why: Why::Unknown });
     }

@@ -49,6 +49,7 @@ pub(super) const ROWS: &[Row] = &[
             &["my_q"],
         ],
         signals: &["util_avg"],
+        surveyed: true,
         take: pelt_task,
     },
     Row {
@@ -62,6 +63,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         fields: OF_CPU,
         signals: &["cfs_rq"],
+        surveyed: true,
         take: pelt_cfs,
     },
     Row {
@@ -74,24 +76,28 @@ pub(super) const ROWS: &[Row] = &[
         ],
         fields: OF_CPU,
         signals: &["avg_rt"],
+        surveyed: true,
         take: |story, stamp, fields| pressure(story, stamp, fields, PressureClass::Rt),
     },
     Row {
         names: &["pelt_dl", "pelt_dl_tp", "sched_pelt_dl", "lisa__sched_pelt_dl"],
         fields: OF_CPU,
         signals: &["avg_dl"],
+        surveyed: true,
         take: |story, stamp, fields| pressure(story, stamp, fields, PressureClass::Dl),
     },
     Row {
         names: &["pelt_irq", "pelt_irq_tp", "sched_pelt_irq", "lisa__sched_pelt_irq"],
         fields: OF_CPU,
         signals: &["avg_irq"],
+        surveyed: true,
         take: |story, stamp, fields| pressure(story, stamp, fields, PressureClass::Irq),
     },
     Row {
         names: &["pelt_thermal_tp", "pelt_hw_tp", "sched_pelt_thermal", "sched_pelt_hw"],
         fields: OF_CPU,
         signals: &["avg_hw"],
+        surveyed: true,
         take: |story, stamp, fields| pressure(story, stamp, fields, PressureClass::Hw),
     },
     Row {
@@ -111,6 +117,7 @@ pub(super) const ROWS: &[Row] = &[
             &["my_q"],
         ],
         signals: &["util_est"],
+        surveyed: true,
         take: util_est_task,
     },
     Row {
@@ -127,6 +134,7 @@ pub(super) const ROWS: &[Row] = &[
             &["parent"],
         ],
         signals: &["cfs_util_est"],
+        surveyed: true,
         take: util_est_cfs,
     },
     Row {
@@ -144,12 +152,14 @@ pub(super) const ROWS: &[Row] = &[
             &["capacity_curr"],
         ],
         signals: &["cpu_capacity"],
+        surveyed: true,
         take: capacity,
     },
     Row {
         names: &["sched_overutilized", "sched_overutilized_tp", "lisa__sched_overutilized", "ovu"],
         fields: &[&["overutilized", "ov"]],
         signals: &["overutilized"],
+        surveyed: false,
         take: |story, stamp, fields| {
             if let Some(on) = fields.number(0) {
                 story.emit(stamp.at, &Event::Overutilized { on: on != 0 });
@@ -160,6 +170,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["uclamp_util_se", "lisa__uclamp_util_se"],
         fields: &[&["pid"], &["comm"], &["uclamp_min"], &["uclamp_max"]],
         signals: &["uclamp"],
+        surveyed: true,
         take: |story, stamp, fields| {
             let Some(pid) = fields.number(0) else { return };
             let Some(task) = story.seen(stamp, pid as i32, fields.text(1), None) else { return };
@@ -172,6 +183,7 @@ pub(super) const ROWS: &[Row] = &[
         names: &["uclamp_util_cfs", "lisa__uclamp_util_cfs"],
         fields: &[&["cpu"], &["uclamp_min"], &["uclamp_max"]],
         signals: &["uclamp"],
+        surveyed: true,
         take: |story, stamp, fields| {
             if let (Some(cpu), Some(clamps)) = (cpu(fields), clamps(fields, 1)) {
                 story.emit(stamp.at, &Event::CpuClamps { cpu, clamps });
