@@ -3,10 +3,13 @@
 use crate::args::{Chosen, Explain, Format, OfTrace, Report, Window};
 use crate::output::{self, Failure};
 use crate::prose::Prose;
+use crate::spool::{Spool, is_printed};
 use risetime_analysis::explain::Over;
 use risetime_analysis::known::{NO_FREQUENCIES, SEEN, UNASKED};
 use risetime_analysis::survey::{Frame, MarkedJobs, Marks, Survey, Surveyed, Thread, Walk, Wanted};
-use risetime_analysis::{Analyzer, Options, RunResult, Timeline, is_called};
+use risetime_analysis::{
+    Analyzer, Burst, Lists, Migration, Missed, Options, RunResult, Timeline, is_called,
+};
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_lab::names;
 use risetime_model::InputError;
@@ -142,8 +145,13 @@ struct Who {
 impl Who {
     /// Whether a thread is meant.
     fn is(&self, thread: &Thread) -> bool {
-        let named = self.name.as_ref().is_some_and(|name| is_called(&thread.comm, name));
-        named || self.tasks.contains(&thread.task)
+        self.means(thread.task, &thread.comm)
+    }
+
+    /// Whether the task of this name is meant.
+    fn means(&self, task: TaskId, comm: &str) -> bool {
+        let named = self.name.as_ref().is_some_and(|name| is_called(comm, name));
+        named || self.tasks.contains(&task)
     }
 }
 
@@ -193,9 +201,9 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the trace.
-    fn read(&self, asked: Asked) -> Result<Read, Failure> {
-        let mut analyzer = Analyzer::new(asked.options);
+    /// Reads the trace; `lists` receive its bursts and changes of CPU.
+    fn read(&self, asked: Asked, lists: Option<&mut dyn Lists>) -> Result<Read, Failure> {
+        let mut analyzer = Analyzer::listing(asked.options, lists);
         let (mut survey, mut head) = (Survey::new(asked.wanted), Head::default());
         let marks = Marks::new(asked.slices);
         let mut marks = MarksWithin { marks, from: self.from, to: self.to };
@@ -263,9 +271,8 @@ fn nobody(source: &Source, word: &str) -> InputError {
 
 /// Reports a trace.
 pub(crate) fn report(args: &Report, source: &Source) -> Result<ExitCode, Failure> {
-    let of_runs = [("--bursts", args.bursts), ("--every-phase", args.every_phase)];
-    if let Some((name, _)) = of_runs.into_iter().find(|(_, given)| *given) {
-        let e = InputError::new(name, format!("{} is a trace", args.file));
+    if args.every_phase {
+        let e = InputError::new("--every-phase", format!("{} is a trace", args.file));
         return Err(e.hint("it is for results of `run`").into());
     }
     let format = Format::of(args.format, "report")?;
@@ -282,7 +289,12 @@ pub(crate) fn report(args: &Report, source: &Source) -> Result<ExitCode, Failure
         },
         slices,
     };
-    let read = reading.read(asked)?;
+    let listed = is_printed(args.bursts, args.full, format);
+    let mut spool = listed.then(|| Spool::new(format, args.full)).transpose()?;
+    let all = args.of_trace.task.is_none();
+    let mut own = spool.as_mut().map(|spool| Own { spool, who: &who, all });
+    let read = reading.read(asked, own.as_mut().map(|own| own as &mut dyn Lists))?;
+    let lines = spool.map(Spool::lines).transpose()?;
     args.plot.draw(|| {
         let run: [(&RunResult, &Timeline); 1] = [(&read.run, &read.timeline)];
         risetime_report::picture::runs(&run)
@@ -294,11 +306,16 @@ pub(crate) fn report(args: &Report, source: &Source) -> Result<ExitCode, Failure
         return Err(nobody(source, word).into());
     }
     let taken = read.taken(source);
+    let mut lines = lines;
     let mut told = [Told { run: &read.run, listed: None }];
     output::stream(|out| match format {
-        Format::Json => json::trace(out, &taken, &mut told),
+        Format::Json => {
+            told[0].listed = lines.take().map(|lines| Box::new(lines) as _);
+            json::trace(out, &taken, &mut told)
+        }
         Format::Csv => {
-            told[0].listed = Some(Box::new(csv::thread_lines(&taken).map(Ok)));
+            let listed = lines.take().into_iter().flatten();
+            told[0].listed = Some(Box::new(csv::thread_lines(&taken).map(Ok).chain(listed)));
             csv::runs(out, &mut told, &[])
         }
         Format::Text | Format::Markdown | Format::Html => {
@@ -311,9 +328,37 @@ pub(crate) fn report(args: &Report, source: &Source) -> Result<ExitCode, Failure
                 let view = text::View { full: true, ..text::View::default() };
                 docs.push(text::run(&read.run, &read.timeline, &view, &style));
             }
+            if let Some(lines) = lines.take() {
+                let lines = lines.collect::<std::io::Result<Vec<String>>>()?;
+                let what = if args.full { "All bursts and changes of CPU" } else { "All bursts" };
+                docs.push(text::listed(what, lines, &style));
+            }
             out.write_all(form.all(&docs).as_bytes())
         }
     })
+}
+
+/// Lists of the threads that are meant.
+struct Own<'a> {
+    spool: &'a mut Spool,
+    who: &'a Who,
+    all: bool,
+}
+
+impl Lists for Own<'_> {
+    fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst) {
+        if self.all || self.who.means(task, comm) {
+            self.spool.burst(task, comm, burst);
+        }
+    }
+    fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration) {
+        if self.all || self.who.means(task, comm) {
+            self.spool.migration(task, comm, migration);
+        }
+    }
+    fn missed(&mut self, job: &str, missed: &Missed) {
+        self.spool.missed(job, missed);
+    }
 }
 
 /// The places of the threads that are meant.
@@ -361,7 +406,7 @@ pub(crate) fn explain(args: &Explain, source: &Source) -> Result<ExitCode, Failu
     let who = match &of_trace.task {
         Some(_) => reading.who(&of_trace)?,
         None => {
-            let read = reading.read(Asked::default())?;
+            let read = reading.read(Asked::default(), None)?;
             let first = read.surveyed.threads.iter().find(|thread| thread.activations > 0);
             let first = first.or(read.surveyed.threads.first());
             let tasks = first.map(|thread| thread.task).into_iter().collect();
@@ -371,7 +416,7 @@ pub(crate) fn explain(args: &Explain, source: &Source) -> Result<ExitCode, Failu
     let (walk, which) = chosen(args.over, &reading, &who)?;
     let Who { name: walked, tasks } = who.clone();
     let wanted = Wanted { walked, tasks, walk: Some(walk), jobs: None };
-    let read = reading.read(Asked { wanted, ..Asked::default() })?;
+    let read = reading.read(Asked { wanted, ..Asked::default() }, None)?;
     let own = || read.surveyed.threads.iter().filter(|thread| who.is(thread));
     let Some(first) = own().next() else {
         return Err(nobody(source, of_trace.task.as_deref().unwrap_or("")).into());
@@ -402,7 +447,7 @@ fn chosen(
         }
         Some(Chosen::Over(Over::All)) => (Walk { over: 0, most: usize::MAX / 4 }, "All".into()),
         Some(Chosen::Over(Over::Worst(share))) => {
-            let read = reading.read(Asked::default())?;
+            let read = reading.read(Asked::default(), None)?;
             let own = read.surveyed.threads.iter().filter(|thread| who.is(thread));
             let n: u64 = own.map(|thread| thread.activations).sum();
             let most = ((n as f64 * share).ceil() as usize).max(1);

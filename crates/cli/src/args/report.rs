@@ -30,7 +30,7 @@ pub(crate) struct Report {
     /// Print all there is, not one screen: plots, residencies, every task
     #[arg(long)]
     pub(crate) full: bool,
-    /// List of all bursts, too, of runs that were saved with --bursts or --full
+    /// List of all bursts, too: of a trace (those of --task), of runs that were saved with --bursts or --full
     #[arg(long)]
     pub(crate) bursts: bool,
     /// Print every phase, too, of runs of --phases

@@ -92,6 +92,17 @@ fn slices_of_a_program_are_jobs_by_their_name() {
     assert_eq!((&app["jobs"]["period_ms"], &app["jobs"]["late"]), (&10.0.into(), &1.into()));
 }
 
+/// Two activations 4 ms apart are one burst.
+#[test]
+fn bursts_of_a_trace_are_listed_for_the_tasks_that_are_meant() {
+    let said = said(&["report", "bug.txt", "--task", "ui", "--bursts"]);
+    let bursts: Vec<&str> = said.out.lines().filter(|line| line.contains(" ms  ui: ")).collect();
+    assert_eq!(bursts, ["       1.0 ms  ui: took 16.7 ms"], "{}", said.out);
+    let listed = json(&["report", "bug.txt", "--bursts"])["runs"][0]["listed"].clone();
+    let n = listed.as_array().map_or(0, |all| all.iter().filter(|e| e["what"] == "burst").count());
+    assert_eq!(n, 3, "{listed}");
+}
+
 #[test]
 fn a_stretch_may_be_named_by_either_clock() {
     let of = |window| json(&["report", "bug.txt", "--window", window])["trace"]["threads"].clone();
@@ -107,7 +118,7 @@ fn wrong_questions_to_a_trace_have_one_clear_answer() {
         (&["report", "bug.txt", "--window", "5..6"], "the trace has no such stretch"),
         (&["report", "bug.txt", "--window", "2..1"], "wanted seconds A..B"),
         (&["report", "app.txt", "--platform", "rpi4"], "the platform `rpi4` has"),
-        (&["report", "bug.txt", "--bursts"], "is a trace"),
+        (&["report", "bug.txt", "--every-phase"], "is a trace"),
         (&["explain", "bug.txt", "--over", "3"], "have no numbers"),
         (&["explain", "rampup"], "--platform: is missing"),
         (&["explain", "rampup", "-p", "m1", "--over", "5ms"], "is for traces"),
