@@ -144,7 +144,7 @@ fn thread<'a>(all: &'a Surveyed, comm: &str) -> &'a Thread {
 }
 
 const CASES: [(&str, &str); 4] =
-    [("phone", "pixel6"), ("rampup", "m1"), ("game", "steam-deck"), ("server", "server64")];
+    [("phone", "pixel6"), ("rampup", "m1"), ("game", "sm8550"), ("compile", "rk3588")];
 
 /// Cases whose workload and platform are built in.
 fn cases() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -274,4 +274,12 @@ fn the_parts_of_every_activation_are_its_length() {
         let unrated = all.all.ms(Part::Unrated);
         assert!(unrated <= 0.01 * all.all.running_ms(), "frequencies are told: {unrated}");
     }
+}
+
+/// How much a busy thread of the same core takes no trace tells; whoever reads figures has to know that.
+#[test]
+fn threads_that_share_a_core_are_said_to() {
+    let (_, text) = traced("game", "steam-deck");
+    let shared = |name: Option<&str>| reported(&text, name, Wanted::default()).1.shared_cores;
+    assert_eq!([Some("steam-deck"), None].map(shared), [true, false]);
 }

@@ -86,6 +86,8 @@ pub struct Surveyed {
     pub length_ms: f64,
     /// Meaning of speeds.
     pub speeds: Speeds,
+    /// True if the platform says that cores have several threads: how much they take from each other no trace tells.
+    pub shared_cores: bool,
     /// Threads, the one that ran longest first.
     pub threads: Vec<Thread>,
     /// Sums over all threads.
@@ -147,6 +149,11 @@ impl Survey {
         Surveyed {
             length_ms: ms(end),
             speeds: self.speeds(&header),
+            shared_cores: header
+                .machine
+                .platform
+                .cpus()
+                .any(|cpu| header.machine.platform.smt_mask(cpu).len() > 1),
             threads,
             all,
             walked: self.longest.all,

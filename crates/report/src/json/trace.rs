@@ -55,6 +55,7 @@ fn head(of: &mut Writer<'_>, taken: &Taken<'_>) -> io::Result<()> {
     of.key("events", &json!(surveyed.events))?;
     of.key("lost", &json!(taken.notes))?;
     of.key("speeds", &json!(surveyed.speeds.as_str()))?;
+    of.key("shared_cores", &json!(surveyed.shared_cores))?;
     of.key("parts", &parts(&surveyed.all))
 }
 

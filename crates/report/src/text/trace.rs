@@ -101,6 +101,11 @@ pub(super) fn head(page: &mut Page<'_>, taken: &Taken<'_>, rows: usize) {
         page.paragraph(0, Ink::Dim, "The trace tells of nothing that was lost.");
     }
     page.paragraph(0, Ink::Plain, speeds(taken.surveyed.speeds));
+    if taken.surveyed.shared_cores {
+        let text = "Its cores have several threads, which are counted as if they took nothing from each other: no trace \
+                    tells what they take.";
+        page.paragraph(0, Ink::Plain, text);
+    }
     unsaid(page, taken);
     page.blank();
 }
