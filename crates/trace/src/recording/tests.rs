@@ -315,7 +315,7 @@ fn whatever_is_broken_is_one_error_at_its_line() {
         (first, "P1 3 141", "found priority 141, wanted -1 to 140"),
         (first, "L1 1 0 3", "found a choice 3, wanted less than 3"),
         (first, "I1 1 0 0", "has too few numbers"),
-        (first, "w1 3 1 99", "found a choice 99, wanted less than 41"),
+        (first, "w1 3 1 99", "found a choice 99, wanted less than 42"),
         (first, "w-1 3 1 0", "found `-1`, wanted a number"),
         (first, "?1 3 1 0", "found an event `?`: no such kind"),
         (first, "é", "found ``, wanted a number"),
