@@ -5,16 +5,15 @@ use risetime_analysis::known::Need;
 use risetime_analysis::metric::Metric;
 use risetime_analysis::named::{FIGURES, Figure, Owner};
 use risetime_analysis::{Analyzer, Options, RunResult, Timeline};
-use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
 use risetime_lab::{Documents, Request, Saved, Shown, run};
 use risetime_model::library::{self, Entry};
 use risetime_model::workload::Event as Step;
-use risetime_model::{Experiment, Platform, Policy, Settings, Workload};
+use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_report::text::{self, Style, View};
 use risetime_report::{Told, csv, json};
 use risetime_trace::{
-    Backend, BackendKind, Clock, Event, Header, Image, MachineInfo, Outcome, Role, Run, RunError,
-    SwitchOut, Threads, TraceSink, Whence, Why,
+    Backend, BackendKind, Clock, Event, Header, Outcome, Run, RunError, SwitchOut, TraceSink, Why,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,94 +34,12 @@ const FTRACE: &str = "\
               sh-812     [000] d..2.   100.030020: sched_switch: prev_comm=sh prev_pid=812 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
 ";
 
-/// A reader: it knows no experiment, meets threads as they come, and describes the machine by what it saw.
+/// Reads ftrace's text: nobody knows an experiment, threads are met as they come, and the machine is what was seen, or `described`.
 fn read(text: &str, described: Option<Platform>, sink: &mut dyn TraceSink) {
-    let lines: Vec<(u32, u64, &str, &str)> = text.lines().filter_map(line).collect();
-    let cpus: BTreeSet<u32> = lines.iter().map(|(cpu, ..)| *cpu).collect();
-    let domains: String = cpus
-        .iter()
-        .map(|cpu| {
-            format!(
-                "[[domain]]\ncpus = \"{cpu}\"\ncapacity = 1024\nopp = [{{ freq_khz = 1000000 }}]\n"
-            )
-        })
-        .collect();
-    let text = format!(
-        "schema = 1\nname = \"seen\"\nabout = \"\"\nhz = 250\n[sources]\ncapacity = \"seen\"\nopp = \"seen\"\n{domains}"
-    );
-    let seen = || Platform::parse(&text, "seen").expect("what was seen");
-    sink.header(&Header {
-        run: Run {
-            backend: BackendKind::File,
-            kernel_release: "6.12".into(),
-            clock: Clock::Local,
-            signals: Vec::new(),
-            lost: Vec::new(),
-        },
-        asked: None,
-        machine: MachineInfo {
-            whence: if described.is_some() { Whence::Described } else { Whence::Seen },
-            platform: Arc::new(described.unwrap_or_else(seen)),
-            settings: Settings::default(),
-        },
-        image: Image::default(),
-    });
-    let (mut threads, mut known) = (Threads::default(), BTreeSet::new());
-    let mut at = Instant(0);
-    for (cpu, ns, name, rest) in lines {
-        at = Instant(ns - 100_000_000_000);
-        let cpu = CpuId(cpu);
-        let field = |key: &str| {
-            let from = rest.find(&format!("{key}=")).map(|i| i + key.len() + 1);
-            from.and_then(|i| rest[i..].split_whitespace().next()).unwrap_or_default()
-        };
-        let number = |key: &str| field(key).parse().expect("a number");
-        let mut task = |pid: i32, comm: &str, cpu: CpuId| -> Option<TaskId> {
-            let task = (pid != 0).then(|| threads.seen(pid, at, comm, Role::System))?;
-            if known.insert(task) {
-                let (why, max_speed) = (Why::Unknown, Util(1024));
-                let comm = comm.into();
-                sink.event(at, &Event::TaskNew { task, comm, user: true, cpu, why, max_speed });
-            }
-            Some(task)
-        };
-        if name == "cpu_frequency" {
-            let cpu = CpuId(number("cpu_id") as u32);
-            sink.event(at, &Event::Freq { cpu, freq: KHz(number("state") as u64) });
-        } else if name == "cpu_idle" {
-            let state = u32::try_from(field("state").parse::<u64>().expect("a number")).ok();
-            let state = state.filter(|state| *state != u32::MAX);
-            sink.event(at, &Event::Idle { cpu: CpuId(number("cpu_id") as u32), state });
-        } else if name == "sched_wakeup" {
-            let cpu = CpuId(number("target_cpu") as u32);
-            let task = task(number("pid"), field("comm"), cpu).expect("nobody wakes the idle task");
-            sink.event(at, &Event::Wakeup { task, cpu, why: Why::Unknown });
-        } else {
-            let out = match field("prev_state") {
-                "R" => SwitchOut::Preempted,
-                "X" => SwitchOut::Exited,
-                _ => SwitchOut::Sleeping,
-            };
-            let prev = task(number("prev_pid"), field("prev_comm"), cpu).map(|task| (task, out));
-            let next = task(number("next_pid"), field("next_comm"), cpu);
-            sink.event(at, &Event::Switch { cpu, prev, next });
-            if out == SwitchOut::Exited {
-                threads.gone(number("prev_pid"));
-            }
-        }
-    }
-    sink.end(at);
-}
-
-/// CPU, time in ns, event and the rest of a line of ftrace's text.
-fn line(line: &str) -> Option<(u32, u64, &str, &str)> {
-    let (head, rest) = line.split_once(": ")?;
-    let mut words = head.split_whitespace();
-    let cpu = words.nth(1)?.trim_matches(['[', ']']).parse().ok()?;
-    let (seconds, us) = words.next_back()?.split_once('.')?;
-    let us = seconds.parse::<u64>().ok()? * 1_000_000 + us.parse::<u64>().ok()?;
-    let (name, rest) = rest.split_once(": ")?;
-    Some((cpu, us * 1000, name, rest))
+    let source = risetime_read::Source::bytes("seen", text.as_bytes().to_vec());
+    let platform = described.map(Arc::new);
+    let options = risetime_read::Options { platform, ..Default::default() };
+    risetime_read::read(&source, sink, &options).expect("a trace");
 }
 
 #[test]

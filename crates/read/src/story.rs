@@ -487,13 +487,15 @@ impl Take for Story<'_> {
             }
         }
         let stamp = &self.later(stamp);
+        // An exit gives the thread's number back.
+        let before = stamp.tgid.and_then(|_| self.threads.get(stamp.pid));
+        (row.take)(self, stamp, fields);
         if let Some(tgid) = stamp.tgid {
-            let task = self.threads.get(stamp.pid);
+            let task = before.or_else(|| self.threads.get(stamp.pid));
             if let Some(process) = task.and_then(|task| self.processes.get_mut(task.index())) {
                 *process = tgid;
             }
         }
-        (row.take)(self, stamp, fields);
     }
 
     fn fact(&mut self, fact: &Fact<'_>) {

@@ -21,10 +21,15 @@ use input::Lines;
 use line::{Head, head};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Bytes from which the buffer of a text is told.
+const HEAD: usize = 64 << 10;
 /// Lines of which a head of a file is looked at to tell the format.
 const LOOKED_AT: usize = 4096;
 /// Damaged lines in a row behind which the rest of a text is another thing (a dump of processes, say).
 const MOST_IN_A_ROW: u64 = 1000;
+
+/// Other buffers that are named.
+const MOST_OTHERS: usize = 16;
 
 /// Whether a file that begins like this is ftrace's text.
 pub(crate) fn told(start: &[u8]) -> bool {
@@ -60,8 +65,18 @@ pub(crate) fn open<'a>(
     source: &'a Source,
     options: &Options,
 ) -> Result<Box<dyn Reader + 'a>, Fault> {
-    let html = is_html(&source.head(256));
-    Ok(Box::new(Text { source, html, buffer: options.buffer.clone(), rows: Rows::default() }))
+    let start = source.head(HEAD);
+    let html = is_html(&start);
+    let buffer = options.buffer.clone().or_else(|| only_instance(&start));
+    Ok(Box::new(Text { source, html, buffer, rows: Rows::default() }))
+}
+
+/// The instance to which all lines of a text that begins like this belong; `None`: there is none.
+fn only_instance(start: &[u8]) -> Option<String> {
+    let mut lines = start.split(|b| *b == b'\n').filter_map(|line| head(trimmed(line)));
+    let first = lines.next()?.instance?;
+    let same = lines.all(|head| head.instance == Some(first));
+    same.then(|| String::from_utf8_lossy(first).into_owned())
 }
 
 /// Rows by the names of events that a text has.
@@ -117,6 +132,10 @@ impl Reader for Text<'_> {
 #[derive(Default)]
 struct Walk {
     html: bool,
+    /// Instance of the next line, which does not say it: that of a loss.
+    owed: Option<Option<Vec<u8>>>,
+    /// Other buffers of which there was a line.
+    others: BTreeSet<Vec<u8>>,
     /// CPUs of which there was a line.
     seen: BTreeSet<u32>,
     /// CPUs whose buffers begin with their next line.
@@ -134,7 +153,7 @@ impl Walk {
         take: &mut dyn Take,
     ) {
         let Some(Head { instance, comm, pid, tgid, cpu, at, rest }) = head(line) else {
-            if !self.said(line, take) {
+            if !self.said(line, buffer, take) {
                 self.in_a_row += 1;
                 // HTML is full of lines that are none.
                 if !self.html && self.in_a_row < MOST_IN_A_ROW {
@@ -144,6 +163,13 @@ impl Walk {
             return;
         };
         self.in_a_row = 0;
+        // The line behind a loss lacks its prefix, which the line of the loss has taken.
+        let owed = self.owed.take();
+        let instance = owed.as_ref().map_or(instance, |owed| owed.as_deref());
+        if instance != buffer.map(str::as_bytes) {
+            self.other(instance, take);
+            return;
+        }
         self.seen.insert(cpu);
         if !self.begins.is_empty() {
             self.begins.retain(|begins| {
@@ -152,9 +178,6 @@ impl Walk {
                 }
                 *begins != cpu
             });
-        }
-        if instance.is_some_and(|of| Some(of) != buffer.map(str::as_bytes)) {
-            return;
         }
         let Some((name, rest)) = event(rest) else { return };
         // systrace ends with a line that nobody traced, of time 0.
@@ -166,8 +189,20 @@ impl Walk {
         take.event(&stamp, row, &TextFields::new(row, name, rest));
     }
 
+    /// Takes in that there is a line of another buffer than the one that is read.
+    fn other(&mut self, instance: Option<&[u8]>, take: &mut dyn Take) {
+        let name = instance.unwrap_or(b"(top)");
+        if self.others.len() < MOST_OTHERS && !self.others.contains(name) {
+            self.others.insert(name.to_vec());
+            let name = String::from_utf8_lossy(name);
+            take.fact(&Fact::Note(&format!(
+                "the file has a further buffer, which was not read: {name}"
+            )));
+        }
+    }
+
     /// Takes in a line that is no event; false: it says nothing that is known.
-    fn said(&mut self, line: &[u8], take: &mut dyn Take) -> bool {
+    fn said(&mut self, line: &[u8], buffer: Option<&str>, take: &mut dyn Take) -> bool {
         let text = String::from_utf8_lossy(line.get(..256).unwrap_or(line));
         let text = text.trim();
         if text.is_empty() {
@@ -190,6 +225,11 @@ impl Walk {
             let at = text.find("CPU:").unwrap_or(0);
             let mut numbers = text[at..].split(|c: char| !c.is_ascii_digit());
             let mut next = || numbers.find(|n| !n.is_empty()).and_then(|n| n.parse::<u64>().ok());
+            let instance = text[..at].trim().strip_suffix(':');
+            self.owed = Some(instance.map(|name| name.as_bytes().to_vec()));
+            if instance != buffer {
+                return true;
+            }
             match cpu(next()) {
                 // Before its first event they were overwritten.
                 Some(cpu) if !self.seen.contains(&cpu) => self.begins.push(cpu),
@@ -198,7 +238,7 @@ impl Walk {
             }
         } else {
             // Comments, the empty CPUs of a report, stacks, lines of atrace.
-            let known = ["#", "version = ", "CPU ", "=> ", "<", "TRACE:", "capturing trace"];
+            let known = ["#", "version = ", "CPU ", "=> ", "TRACE:", "capturing trace"];
             return known.iter().any(|known| text.starts_with(known));
         }
         true

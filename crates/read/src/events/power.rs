@@ -68,13 +68,6 @@ pub(super) const ROWS: &[Row] = &[
             }
         },
     },
-    Row {
-        names: &["cpuhp_enter"],
-        fields: &[&["cpu"], &["target"], &["idx", "step"]],
-        signals: &["cpuhp"],
-        surveyed: false,
-        take: |_, _, _| {},
-    },
 ];
 
 fn cpu(fields: &dyn Fields, place: usize) -> Option<u32> {
