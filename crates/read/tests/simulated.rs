@@ -124,7 +124,7 @@ fn traced(workload: &str, platform: &str) -> (RunResult, String) {
         Request { seconds: Some(0.5), noise: Some("off"), ..Request::new(workload, platform) };
     let e = request.experiments().expect("built in").remove(0);
     let mut text = Text::default();
-    let done = run(&Simulator::default(), &e, Options::default(), Some(&mut text)).expect("runs");
+    let done = run(&Simulator, &e, Options::default(), Some(&mut text)).expect("runs");
     (done.result, text.text)
 }
 
