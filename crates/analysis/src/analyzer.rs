@@ -18,6 +18,7 @@ mod finish;
 use crate::absent::forget_burst;
 use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
+use crate::known::{SEEN, UNASKED};
 use crate::latency::{Groups, group_name};
 use crate::lead::{is_called, of_most_work};
 use crate::lost::{Most, ONE, State};
@@ -122,12 +123,6 @@ impl TraceSink for Analyzer<'_> {
         Hears::Figures
     }
 }
-
-/// Note on a machine that is known from its trace alone.
-const SEEN: &str = "the machine is known from this trace alone: how fast its CPUs are, and what they take, nobody says, so that there is no time longer than at full speed, no work lost and no energy; a platform file says it";
-/// Note on a trace that is of no experiment.
-const UNASKED: &str =
-    "the trace is of no experiment: what was due, and which quotas there are, nobody says";
 
 /// Things that a trace may tell of CPUs or not: true once it did.
 #[derive(Default)]
@@ -643,7 +638,9 @@ impl<'a> Run<'a> {
     fn begins(&mut self, index: usize, cpu: CpuId, begins: &Begins) {
         let new_burst = self.woken(index, &begins.placed);
         self.moves(index, (begins.placed.from, cpu), "unrecorded");
-        if let Some((woken, due)) = begins.waited.filter(|(woken, _)| *woken >= self.from) {
+        // Where a trace lacks wakeups, since when a task that runs has waited is not known.
+        let told = self.header.run.backend.tells_cpus() || begins.placed.woken_from.is_none();
+        if let Some((woken, due)) = begins.waited.filter(|(woken, _)| told && *woken >= self.from) {
             let (now, group) = (self.state.now(), self.tasks[index].group);
             self.latency.waited(group, cpu, now - woken);
             self.latency.late(group, now - due);

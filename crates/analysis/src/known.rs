@@ -83,10 +83,17 @@ impl Need {
     }
 }
 
+/// Note on a machine that is known from its trace alone.
+pub const SEEN: &str = "the machine is known from this trace alone: how fast its CPUs are, and what they take, nobody says, so that there is no time longer than at full speed, no work lost and no energy; a platform file says it";
+/// Note on a trace that is of no experiment.
+pub const UNASKED: &str =
+    "the trace is of no experiment: what was due, and which quotas there are, nobody says";
+
 pub(crate) const NO_SPEEDS: &str = "no platform file says how fast the machine's CPUs are";
 pub(crate) const NOBODYS_POWERS: &str = "no platform file says what the machine's CPUs take";
 pub(crate) const NO_POWERS: &str = "the platform does not say what its CPUs take";
-pub(crate) const NO_FREQUENCIES: &str = "the trace does not tell at which frequencies CPUs run";
+/// Reason of the lack of speeds where no frequency is told.
+pub const NO_FREQUENCIES: &str = "the trace does not tell at which frequencies CPUs run";
 pub(crate) const NO_IDLE_STATES: &str = "no platform file says which idle states the CPUs have";
 pub(crate) const NO_IDLE: &str = "the trace does not tell when CPUs are idle";
 pub(crate) const NO_EXPERIMENT: &str =

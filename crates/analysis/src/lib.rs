@@ -35,6 +35,7 @@ mod rise;
 mod stretch;
 pub mod study;
 mod subject;
+pub mod survey;
 pub mod sweep;
 mod task;
 mod thermal;

@@ -575,13 +575,13 @@ impl Machine {
         let all = self.cpus.iter().enumerate().filter(|(_, c)| c.unseen > 0);
         let (most, _) = all.clone().max_by_key(|(i, c)| (c.unseen, std::cmp::Reverse(*i)))?;
         let sum: u64 = all.clone().map(|(_, c)| c.unseen).sum();
+        let (own, most) = (ms(self.cpus[most].unseen), CpuId(most as u32));
+        let of = match all.count() {
+            1 => format!("{most} did for {own:.1} ms"),
+            n => format!("{n} CPUs did for {:.1} ms in all, {own:.1} ms of that {most}", ms(sum)),
+        };
         Some(format!(
-            "nothing is known of what {} CPUs did for {:.1} ms in all, {:.1} ms of that {}: it counts neither as busy nor as \
-             idle, and takes no energy",
-            all.count(),
-            ms(sum),
-            ms(self.cpus[most].unseen),
-            CpuId(most as u32)
+            "nothing is known of what {of}: it counts neither as busy nor as idle, and takes no energy"
         ))
     }
 
@@ -656,7 +656,8 @@ impl Work {
     }
 }
 
-fn speed(d: &PlatformDomain, freq: KHz) -> u64 {
+/// The speed of plain work in this domain at `freq`, on the scale of [`ONE`]. Rounding: to nearest.
+pub(crate) fn speed(d: &PlatformDomain, freq: KHz) -> u64 {
     let (capacity, freq, max) = d.capacity_at(freq.min(d.freq_boost()));
     share(capacity.0, freq, max)
 }

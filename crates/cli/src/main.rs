@@ -28,6 +28,7 @@ mod shown;
 mod spool;
 mod sweep;
 mod this_machine;
+mod trace;
 mod verify;
 mod vm;
 mod worker;

@@ -1,9 +1,10 @@
-//! `risetime report`: results that were saved, shown again.
+//! `risetime report`: what happened in a trace; results that were saved, shown again.
 
 use crate::args::{Format, Report};
 use crate::output::Failure;
 use crate::shown::{self, Look};
 use crate::spool::{Spool, is_printed};
+use crate::trace;
 use risetime_analysis::{RunResult, Timeline};
 use risetime_lab::names;
 use risetime_lab::{Contents, Listing, Saved, is_saved, read_saved, series_of};
@@ -21,12 +22,26 @@ fn contents(file: &str) -> Result<Contents, InputError> {
     let text = names::text(file, MAX)?;
     match is_saved(&text) {
         true => read_saved(&text, file),
-        false => Err(InputError::new(file, "holds no results of Risetime")
-            .hint("a command with --save-result FILE writes such a file")),
+        false => Err(InputError::new(
+            file,
+            "is no trace that is known, and holds no results of Risetime",
+        )
+        .hint(format!(
+            "traces: {}; a command with --save-result FILE writes results",
+            trace::formats()
+        ))),
     }
 }
 
 pub(crate) fn report(args: &Report) -> Result<ExitCode, Failure> {
+    if let Some(source) = trace::told(&args.file) {
+        return trace::report(args, &source);
+    }
+    let job = args.job.as_ref().map(|_| "--job");
+    if let Some(name) = args.of_trace.given().chain(job).next() {
+        let what = format!("is for traces, and {} is none", args.file);
+        return Err(InputError::new(name, what).hint("leave it out").into());
+    }
     match contents(&args.file)? {
         Contents::Filed(filed) => {
             let of_runs =

@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
+    crate::trace::refuse_to_run(&args.workload)?;
     let expected = args.expect.iter().map(|text| Expectation::parse(text));
     let expected = expected.collect::<Result<Vec<_>, _>>()?;
     let (backend, kernel) = backend(args)?;

@@ -480,7 +480,7 @@ impl Take for Story<'_> {
     fn event(&mut self, stamp: &Stamp<'_>, row: &'static Row, fields: &dyn Fields) {
         match &mut self.out {
             Out::Survey(survey) => {
-                if !survey.record(stamp.at, stamp.cpu, row) {
+                if !survey.record(stamp.at.max(self.now), stamp.cpu, row) {
                     return;
                 }
                 if !row.surveyed {

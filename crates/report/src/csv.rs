@@ -15,6 +15,10 @@
 //!
 //! Left out: notes.
 
+mod trace;
+
+pub use trace::thread_lines;
+
 use crate::Told;
 use crate::words::{push_round3, round3, task_names};
 use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};

@@ -21,6 +21,7 @@ mod history;
 mod spread;
 mod step;
 mod sweep;
+mod trace;
 mod writer;
 
 pub use advice::advice;
@@ -31,6 +32,7 @@ pub use history::{bisected, history};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
 pub use sweep::sweep;
+pub use trace::{trace, walk};
 
 use crate::Told;
 use crate::words::round3;

@@ -9,8 +9,11 @@ pub mod csv;
 pub mod json;
 pub mod page;
 pub mod picture;
+mod taken;
 pub mod text;
 mod words;
+
+pub use taken::Taken;
 
 /// A run, and what was listed while it went on, a line each in the format that is asked for.
 pub struct Told<'a> {

@@ -17,6 +17,7 @@ mod sink;
 mod threads;
 pub mod tracker;
 mod why;
+mod window;
 pub mod write;
 
 pub use backend::Backend;
@@ -35,6 +36,7 @@ pub use risetime_model::Name;
 pub use sink::{Tee, TraceSink};
 pub use threads::{Role, Thread, Threads};
 pub use why::Why;
+pub use window::Window;
 
 use risetime_kernel::units::Instant;
 

@@ -3,6 +3,7 @@
 mod convert;
 pub(crate) mod deploy;
 mod examples;
+mod explain;
 mod import;
 mod on_demand;
 mod report;
@@ -14,18 +15,20 @@ use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use convert::Convert;
 use examples::*;
+pub(crate) use explain::Explain;
 pub(crate) use import::Import;
 use on_demand::OnDemand;
 pub(crate) use on_demand::command_for;
-pub(crate) use report::Report;
-use risetime_analysis::explain::Over;
+use report::REPORT_EXAMPLES;
+pub(crate) use report::{OfTrace, Report};
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::workload::Change;
 use risetime_sim::cause::Cause;
 use rtapp::{Export, Reading};
 use std::path::PathBuf;
-use values::{cause, change, file, hz, over, phase, picture, seconds, setting, start_utils};
+pub(crate) use values::{Chosen, Window};
+use values::{cause, change, file, hz, phase, picture, setting, start_utils};
 pub(crate) use verify::{Verify, VerifyMode};
 
 /// The whole command.
@@ -50,10 +53,8 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(OnDemand<Run>),
-    /// Show again what a command found, from the file into which that was saved (`--save-result`)
-    #[command(
-        after_long_help = "Examples:\n  risetime run phone --platform pixel6 --save-result phone.json\n  risetime report phone.json --full\n  risetime compare rampup -p m1 --policy linux-6.8 --policy linux-7.2 --save-result both.json\n  risetime report both.json --format mail"
-    )]
+    /// Say what happened in a trace; or show again what a command found and saved (`--save-result`)
+    #[command(after_long_help = REPORT_EXAMPLES)]
     Report(OnDemand<Report>),
     /// Compare policies over many start states: medians, intervals, what is sure
     #[command(after_long_help = COMPARE_EXAMPLES)]
@@ -492,44 +493,6 @@ impl Default for StartUtils {
     fn default() -> StartUtils {
         StartUtils(vec![0, 50, 100, 200])
     }
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Explain {
-    #[command(flatten)]
-    pub(crate) of: Subject,
-    /// The task whose reported burst is explained, with --over also the name of a job [default: the workload's first]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) task: Option<String>,
-    /// Instead of the burst: `all` activations of the task (or jobs of that name), the `worst` 1 % (`worst:5`: 5 %), or one by
-    /// its number from 0; the same ones in every simulation
-    #[arg(long, value_name = "all|worst|N", value_parser = over)]
-    pub(crate) over: Option<Over>,
-    /// Seconds to be simulated at most, for each start phase; where all sets of causes are more, sets are drawn and shares have
-    /// an error (what each cause alone saves is always looked at)
-    #[arg(long, value_name = "S", default_value_t = 2000.0, value_parser = seconds)]
-    pub(crate) budget: f64,
-    #[command(flatten)]
-    pub(crate) settings: Clamped,
-    /// Length of the run [default: the workload's, else 3]
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later, to the ns (`1500.25`)
-    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
-    pub(crate) phase_us: Span,
-    /// Explain N start phases, k · 7.618 ticks apart, and report medians
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) phases: u32,
-    /// Seed of everything that is drawn by chance
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
-    pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) save: Save,
-    #[command(flatten)]
-    pub(crate) plot: Plot,
-    /// Format of the output
-    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
-    pub(crate) format: TextOrJson,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,33 @@ use risetime_model::workload::Change;
 use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
 
+/// Activations that are to be explained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Chosen {
+    /// Choice by rank or number.
+    Over(Over),
+    /// Activations of a trace that took longer than this, in ns.
+    Longer(u64),
+}
+
+/// A stretch of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    /// Begin in ns; 0 if it was left out.
+    pub(crate) from: u64,
+    /// End in ns; `None`: the trace's.
+    pub(crate) to: Option<u64>,
+}
+
+/// Jobs of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    /// The task or the slices.
+    pub(crate) name: String,
+    /// The period in ns; `None`: it is to be found.
+    pub(crate) period: Option<u64>,
+}
+
 /// CPUs, ascending.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuList(pub(crate) Vec<CpuId>);
@@ -159,4 +186,49 @@ pub(super) fn placeholder(text: &str) -> Result<Change, String> {
 
 pub(super) fn setting(text: &str) -> Result<(String, Value), String> {
     parse_setting(text, text).map_err(|e| e.what)
+}
+
+/// A stretch of a trace: `A..B` in seconds.
+pub(super) fn window(text: &str) -> Result<Window, String> {
+    let wrong = || format!("found `{text}`, wanted seconds A..B, A.. or ..B, B after A");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let ns = |text: &str| match text.trim().parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok((seconds * 1e9).round() as u64),
+        _ => Err(wrong()),
+    };
+    let from = if from.is_empty() { 0 } else { ns(from)? };
+    let to = if to.is_empty() { None } else { Some(ns(to)?) };
+    match to.is_none_or(|to| to > from) {
+        true => Ok(Window { from, to }),
+        false => Err(wrong()),
+    }
+}
+
+/// Jobs of a trace: a name, and a period if it is known.
+pub(super) fn job(text: &str) -> Result<Job, String> {
+    let Some((name, period)) = text.rsplit_once('=') else {
+        return Ok(Job { name: text.into(), period: None });
+    };
+    let period = longer(period).map_err(|e| format!("period: {e}"))?;
+    Ok(Job { name: name.into(), period: Some(period) })
+}
+
+/// A time with its unit, in ns: `16.6ms`, `500us`.
+pub(super) fn longer(text: &str) -> Result<u64, String> {
+    let wrong = || format!("found `{text}`, wanted a time with its unit: 16.6ms, 500us, 1s");
+    let units = [("ms", 1e6), ("us", 1e3), ("µs", 1e3), ("s", 1e9)];
+    let (number, unit) = units
+        .into_iter()
+        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)))
+        .ok_or_else(wrong)?;
+    let number = number.trim().parse::<f64>().ok().filter(|n| (0.0..=1e9).contains(n));
+    number.map(|n| (n * unit).round() as u64).filter(|ns| *ns > 0).ok_or_else(wrong)
+}
+
+/// Activations to explain; those of a trace may be chosen by their length.
+pub(super) fn chosen(text: &str) -> Result<Chosen, String> {
+    match text.ends_with('s') {
+        true => longer(text).map(Chosen::Longer),
+        false => over(text).map(Chosen::Over).map_err(|e| format!("{e}, or a time (16.6ms)")),
+    }
 }

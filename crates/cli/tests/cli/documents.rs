@@ -27,7 +27,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 27] = [
     "README.md",
     "docs/first-run.md",
     "docs/reading.md",
@@ -35,6 +35,7 @@ const PAGES: [&str; 26] = [
     "docs/import.md",
     "docs/accuracy.md",
     "docs/jobs.md",
+    "docs/traces.md",
     "docs/advise.md",
     "docs/thermal.md",
     "docs/hrtimers.md",
@@ -56,7 +57,7 @@ const PAGES: [&str; 26] = [
     "docs/studies/steady-tasks.md",
 ];
 
-/// A directory with the files that the pages show, as a reader saves them: each block that begins with a
+/// A directory with the traces of `docs/traces` and the files that the pages show, as a reader saves them: each block that begins with a
 /// comment and the file's name, `// chain.json: …`.
 pub(crate) fn with_own_files(name: &str) -> PathBuf {
     let dir = scratch(name);
@@ -69,6 +70,10 @@ pub(crate) fn with_own_files(name: &str) -> PathBuf {
             assert!(!dir.join(file).exists(), "two pages show a {file}");
             std::fs::write(dir.join(file), block).expect("a scratch directory");
         }
+    }
+    for trace in std::fs::read_dir(repository().join("docs/traces")).expect("traces of the pages") {
+        let trace = trace.expect("a directory").path();
+        std::fs::copy(&trace, dir.join(trace.file_name().expect("a file"))).expect("copied");
     }
     dir
 }

@@ -16,6 +16,7 @@ mod rounds;
 mod rt_app;
 mod screens;
 mod sweep;
+mod traces;
 mod why;
 mod worker;
 

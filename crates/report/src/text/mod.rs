@@ -23,7 +23,9 @@ mod spread;
 mod step;
 mod study;
 mod sweep;
+mod trace;
 mod verify;
+mod walk;
 
 pub use advice::advice;
 pub(crate) use advice::{letter, shown};
@@ -51,7 +53,9 @@ pub use spread::{verify_spread, verify_spread_set};
 pub use step::{verify_first, verify_step};
 pub use study::{study, study_against, study_contents};
 pub use sweep::sweep;
+pub use trace::{TraceView, trace};
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
+pub use walk::{WalkView, walk};
 
 /// Appearance of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
