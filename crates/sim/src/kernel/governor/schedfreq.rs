@@ -150,7 +150,7 @@ impl SchedFreq {
         of_own(domain.wanted(cpu, util), capacity)
     }
 
-    /// What the classes of `cpu` need as they said last; deadline tasks say it at once.
+    /// The requests that the classes of `cpu` have made last; deadline tasks make theirs at once.
     fn reqs(&self, domain: &DomainView<'_>, cpu: CpuId) -> SchedCapacityReqs {
         let dl = of_own(domain.bandwidth(cpu), domain.capacity());
         SchedCapacityReqs { dl, ..self.cpus[domain.place_in_policy(cpu)].reqs }

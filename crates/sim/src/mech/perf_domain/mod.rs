@@ -27,12 +27,13 @@ pub(crate) mod state;
 
 use crate::kernel::Kernel;
 use crate::kernel::clock::is_freq_invariant;
-use crate::kernel::governor::{GOVERNOR, SCHEDUTIL};
+use crate::kernel::governor::SCHEDUTIL;
 use crate::mech::mechanism::Mechanism;
 use crate::mech::muqss;
 use crate::mech::perf_domain::state::Switches;
 use crate::mech::perf_domain::state::{PerfDomain, Scale};
 use crate::mech::pressure;
+use crate::mech::pstate;
 use crate::mech::slots::Id;
 use crate::state::machine::{FreqDomain, Machine};
 use crate::time::queue::{Ev, Planned};
@@ -160,7 +161,9 @@ fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<()
             format!("is there since {what}, not in {}", policy.kernel),
         );
     }
-    if let (Some(model), Some(why)) = (settings.get(&ENERGY_MODEL), no_energy(platform, settings)) {
+    if let (Some(model), Some(why)) =
+        (settings.get(&ENERGY_MODEL), no_energy(platform, policy.kernel, settings))
+    {
         let what =
             InputError::of_setting(ENERGY_MODEL.name, model, format!("has no effect: {why}"));
         let hint = "energy-aware placement goes by it: under schedutil, where capacities differ and \
@@ -189,7 +192,7 @@ fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<()
 }
 
 /// The reason why nothing goes by an energy model, whatever that is. Source: topology.c:sched_is_eas_possible.
-fn no_energy(platform: &Platform, settings: &Settings) -> Option<String> {
+fn no_energy(platform: &Platform, rev: KernelRev, settings: &Settings) -> Option<String> {
     let name = &platform.name;
     let capacity = platform.domains.first().map(|d| d.capacity);
     if platform.topology.smt() {
@@ -198,8 +201,9 @@ fn no_energy(platform: &Platform, settings: &Settings) -> Option<String> {
     if platform.domains.iter().all(|d| Some(d.capacity) == capacity) {
         return Some(format!("all CPUs of {name} have one capacity, which keeps EAS off"));
     }
-    let other = settings.get(&GOVERNOR).filter(|governor| *governor != SCHEDUTIL);
-    other.map(|governor| format!("the governor is {governor}, which keeps EAS off"))
+    let governor = pstate::governor_in_force(platform, settings).name;
+    (governor != SCHEDUTIL && rev.has(features::EAS))
+        .then(|| format!("the governor is {governor}, which keeps EAS off"))
 }
 
 /// Whether EAS is possible on this machine where capacities are unequal, under the governor called `governor` (what
