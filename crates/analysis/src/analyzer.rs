@@ -164,6 +164,8 @@ struct Run<'a> {
     thermal: Thermal,
     /// Number of times that tasks, and CPUs, were woken.
     wakes: (u64, u64),
+    /// Number of times that a domain's frequency became another.
+    freq_changes: u64,
     /// Things that the trace tells of CPUs.
     told: Tells,
     /// The task whose activations are listed, and these: where each began, and its ns.
@@ -216,6 +218,7 @@ impl<'a> Run<'a> {
             quotas: Vec::new(),
             thermal: Thermal::new(&header.machine.platform),
             wakes: (0, 0),
+            freq_changes: 0,
             told: Tells::default(),
             activations,
         }
@@ -666,6 +669,8 @@ impl<'a> Run<'a> {
         self.account_domain(d);
         self.machine.account_domain(&self.state, d, now);
         self.state.takes(event);
+        let domain = &self.machine.domains[d];
+        self.freq_changes += u64::from(domain.slots[domain.now].freq != freq);
         self.machine.freq_changed(&self.state, d, freq);
         for index in &self.drawn {
             for f in self.tasks[*index].figures() {

@@ -312,6 +312,7 @@ pub const FIGURES: &[Figure] = &[
     one("wakeups", PerSecond, Run(|r| Some(r.wakes.tasks)), "wake-ups of tasks, in a second of the run").json("wakeups_per_s").csv("wakeups"),
     one("idle_wakeups", PerSecond, Run(|r| Some(r.wakes.cpus)), "wake-ups of CPUs out of an idle state, in a second of the run").needs(&[Idle]).json("idle_wakeups_per_s").csv("idle_wakeups"),
     one("timer_interrupts", PerSecond, Run(|r| r.wakes.timer_interrupts), "interrupts of the CPUs' timers, in a second of the run. Simulated only").needs(&[TimerInterrupts]).json("timer_interrupts_per_s").csv("timer_interrupts"),
+    one("freq_changes", Count, Run(|r| Some(r.freq_changes as f64)), "changes of frequency, of all domains together").is_neutral().needs(&[Speeds]),
     one("work", Time, Run(|r| Some(r.work_ms)), "work that all tasks did, in ms of full speed: what the `run`s of their programs come to, whatever kept the CPUs from full speed").more_is_better().needs(&[Speeds]).json("work_ms").csv("work"),
     one("exited", Count, Run(|r| Some(r.exited.0 as f64)), "tasks that have exited").more_is_better().json("exited").csv("exited"),
     one("makespan", Time, Run(|r| r.makespan_ms), "from the first creation to the last exit, once all tasks have exited").json("makespan_ms").csv("makespan"),

@@ -351,6 +351,7 @@ mod tests {
             latency: Vec::new(),
             waits: Vec::new(),
             wakes: Default::default(),
+            freq_changes: 0,
             work_ms: 0.0,
             exited: (0, 0),
             makespan_ms: None,

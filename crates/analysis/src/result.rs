@@ -48,6 +48,8 @@ pub struct RunResult {
     pub waits: Vec<WaitsBy>,
     /// Wakeups of what slept.
     pub wakes: Wakes,
+    /// Number of changes of frequency, of all domains together.
+    pub freq_changes: u64,
     /// Work done by the workload's tasks, in ms of full speed.
     pub work_ms: f64,
     /// Number of tasks that have exited, and of all.
@@ -92,6 +94,7 @@ impl RunResult {
             latency: Vec::new(),
             waits: Vec::new(),
             wakes: Wakes::default(),
+            freq_changes: 0,
             work_ms: 0.0,
             exited: (0, 0),
             makespan_ms: None,

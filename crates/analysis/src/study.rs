@@ -49,6 +49,43 @@ pub struct ReproducedFigure {
     pub cells: Option<Cells>,
     /// Slack that each policy leaves and energy that it takes, for a grid of periodic tasks.
     pub trade_offs: Vec<TradeOff>,
+    /// Experiments with something changed, each held to all rows that count.
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+/// An experiment with something changed, held to all rows of its figure that count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Elsewhere {
+    /// The changes, after "with …".
+    pub about: String,
+    /// The number of rows that miss without it.
+    pub missing: usize,
+    /// The number of rows that hold without it.
+    pub holding: usize,
+    /// Rows that miss without it and hold with it.
+    pub mended: Vec<String>,
+    /// Rows that hold without it and miss with it.
+    pub broken: Vec<String>,
+}
+
+impl Elsewhere {
+    /// Compares the figure's rows with the same ones of the experiment, in the same order. One that
+    /// cannot fail under the experiment is neither mended nor broken by it.
+    pub fn of(about: &str, rows: &[JudgedRow], changed: &[JudgedRow]) -> Elsewhere {
+        let judged = || rows.iter().zip(changed).filter(|(row, _)| row.counts());
+        let holds = |row: &JudgedRow| row.holds == Some(true);
+        let which = |of: bool| {
+            let turned = judged().filter(|(row, with)| holds(row) == of && holds(with) != of);
+            turned.filter(|(_, with)| !with.blunt()).map(|(row, _)| row.id.clone()).collect()
+        };
+        Elsewhere {
+            about: about.to_string(),
+            missing: judged().filter(|(row, _)| !holds(row)).count(),
+            holding: judged().filter(|(row, _)| holds(row)).count(),
+            mended: which(false),
+            broken: which(true),
+        }
+    }
 }
 
 /// A published table and ours.
@@ -472,6 +509,25 @@ mod tests {
         assert_eq!(near(2.8, &phases), (Some(10.0), 7.1, false));
         assert_eq!(near(12.1, &phases), (Some(10.0), 2.1, true));
         assert_eq!(near(12.2, &phases), (Some(10.0), 2.1, false));
+    }
+
+    #[test]
+    fn an_experiment_is_held_to_every_row_that_counts() {
+        let row = |id: &str, holds: Option<bool>| JudgedRow {
+            id: id.into(),
+            published: 5.0,
+            holds,
+            ..JudgedRow::default()
+        };
+        let of = |a, b, c| [row("a", a), row("b", b), row("c", c)];
+        let (yes, no) = (Some(true), Some(false));
+        let found = Elsewhere::of("x", &of(no, yes, None), &of(yes, no, yes));
+        assert_eq!((found.missing, found.holding), (1, 1), "what is not judged is no row");
+        assert_eq!((found.mended, found.broken), (vec!["a".to_string()], vec!["b".to_string()]));
+        let mut blunt = of(yes, no, yes);
+        blunt.iter_mut().for_each(|row| row.tolerance.spread = 9.0);
+        let found = Elsewhere::of("x", &of(no, yes, None), &blunt);
+        assert_eq!((found.mended.len(), found.broken.len()), (0, 0), "what cannot fail");
     }
 
     #[test]

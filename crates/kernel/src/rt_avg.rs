@@ -49,10 +49,16 @@ impl RtAvg {
         self.sched_avg_update(clock, period);
     }
 
+    /// The share of the CPU that RT tasks have used, at most 1024. Rounding: down. Source: rt.c:sched_rt_update_capacity_req
+    /// of schedfreq.
+    pub fn used(&self, clock: Instant, period: Span) -> u64 {
+        let total = period.0 + clock.since(self.age_stamp).0;
+        (self.rt_avg / total).min(1024)
+    }
+
     /// The share of the CPU that RT tasks leave, of 1024. Rounding: what is used, down.
     pub fn scale_rt_capacity(&self, clock: Instant, period: Span) -> u64 {
-        let total = period.0 + clock.since(self.age_stamp).0;
-        1024u64.saturating_sub(self.rt_avg / total).max(1)
+        (1024 - self.used(clock, period)).max(1)
     }
 }
 

@@ -106,12 +106,13 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 37] = [
+    const ALL: [(&str, &str); 38] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
+        ("periodic-visited", include_str!("../../../workloads/periodic-visited.json")),
         ("periodic-crowd", include_str!("../../../workloads/periodic-crowd.json")),
         ("phone", include_str!("../../../workloads/phone.json")),
         ("rampup", include_str!("../../../workloads/rampup.json")),

@@ -86,7 +86,8 @@ impl Origin {
 }
 
 /// A counterfactual: the figure's experiment with something changed. Where a row that names it
-/// misses, it is run, and the row's reason says what came of it.
+/// misses, or any of a table, it is run for all rows: the reasons of those that miss say what came of
+/// it, and the figure which rows it mends and breaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instead {
     /// Short name, unique in the figure.

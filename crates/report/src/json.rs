@@ -42,7 +42,9 @@ use risetime_analysis::compare::{Difference, Estimate};
 use risetime_analysis::known::Known;
 use risetime_analysis::metric::Unit;
 use risetime_analysis::named::{FIGURES, Figure, Tasks, Value as Of};
-use risetime_analysis::study::{Against, AgainstFigure, Cells, Reproduced, TradeOff, Tried};
+use risetime_analysis::study::{
+    Against, AgainstFigure, Cells, Elsewhere, Reproduced, TradeOff, Tried,
+};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
     Burst, Cooling, CpuPhases, CpuResult, EndedBy, Heat, Jobs, JobsPhases, Latency, Level, Lost,
@@ -192,6 +194,9 @@ pub fn study(study: &Reproduced) -> String {
                 figure["cells"] = cells_of(cells);
                 figure["free"] = cells.free.iter().map(tried).collect();
             }
+            if !f.elsewhere.is_empty() {
+                figure["elsewhere"] = f.elsewhere.iter().map(elsewhere).collect();
+            }
             figure
         })
         .collect();
@@ -201,6 +206,13 @@ pub fn study(study: &Reproduced) -> String {
         "ours_counted": score.ours.counted, "ours_held": score.ours.held, "cannot_fail": score.blunt,
         "holds": study.holds(), "figures": figures, "rows": rows,
     }))
+}
+
+fn elsewhere(e: &Elsewhere) -> Value {
+    json!({
+        "with": e.about, "missing": e.missing, "holding": e.holding,
+        "mended": e.mended, "broken": e.broken,
+    })
 }
 
 /// Writes how many rows of a study hold under wrong policies as JSON. Ends in a newline.

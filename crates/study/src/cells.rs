@@ -38,31 +38,54 @@ pub(super) fn rows(
         return Ok(Vec::new());
     }
     let ranges = open(runs, &places, chosen, phases)?;
-    let row = |(((q, column, case), published), range): (&(Place, Decimal), &(f64, f64))| {
-        let quantity = &table.quantities[*q];
-        let (digit, at) = (published.last_digit(), table.cases[*case].name.clone());
-        let (measured, tolerance, _) =
-            judge(published.value, digit, 0.0, Bound::Near, &ours[*case][*column][*q]);
-        let tolerance =
-            measured.map_or(tolerance, |m| widened(tolerance, m, published.value, *range));
-        let off = measured.map(|m| (m - published.value).abs());
-        let holds = off.is_some_and(|off| off <= tolerance.total() + EPSILON);
-        let column = &table.columns[*column].name;
-        JudgedRow {
-            id: format!("{}/{}/{column}/{at}", figure.id, quantity.name),
-            at,
-            list: format!("{} {column}", quantity.name),
-            published: published.value,
-            digits: published.digits,
-            measured,
-            unit: quantity.unit,
-            tolerance,
-            holds: Some(holds),
-            note: if holds { String::new() } else { quantity.note.clone() },
-            ..JudgedRow::default()
-        }
-    };
-    Ok(places.iter().zip(&ranges).map(row).collect())
+    let rows = places.iter().zip(&ranges).map(|(at, range)| {
+        row(figure, table, ours, at, &|tolerance, m, published| {
+            widened(tolerance, m, published, *range)
+        })
+    });
+    Ok(rows.collect())
+}
+
+/// The same rows of an experiment with something changed; as much is open as was found of `rows`, which begin with those of
+/// the cells.
+pub(super) fn again(figure: &Figure, ours: &All, rows: &[JudgedRow]) -> Vec<JudgedRow> {
+    let Some(table) = &figure.table else { return Vec::new() };
+    let changed = counted(table).zip(rows).map(|(at, before)| {
+        let open = before.tolerance.open;
+        row(figure, table, ours, &at, &|tolerance, _, _| Tolerance { open, ..tolerance })
+    });
+    changed.collect()
+}
+
+/// Judges a cell; `widen`: its tolerance, by what was measured and published.
+fn row(
+    figure: &Figure,
+    table: &Table,
+    ours: &All,
+    ((q, column, case), published): &(Place, Decimal),
+    widen: &dyn Fn(Tolerance, f64, f64) -> Tolerance,
+) -> JudgedRow {
+    let quantity = &table.quantities[*q];
+    let (digit, at) = (published.last_digit(), table.cases[*case].name.clone());
+    let (measured, tolerance, _) =
+        judge(published.value, digit, 0.0, Bound::Near, &ours[*case][*column][*q]);
+    let tolerance = measured.map_or(tolerance, |m| widen(tolerance, m, published.value));
+    let off = measured.map(|m| (m - published.value).abs());
+    let holds = off.is_some_and(|off| off <= tolerance.total() + EPSILON);
+    let column = &table.columns[*column].name;
+    JudgedRow {
+        id: format!("{}/{}/{column}/{at}", figure.id, quantity.name),
+        at,
+        list: format!("{} {column}", quantity.name),
+        published: published.value,
+        digits: published.digits,
+        measured,
+        unit: quantity.unit,
+        tolerance,
+        holds: Some(holds),
+        note: if holds { String::new() } else { quantity.note.clone() },
+        ..JudgedRow::default()
+    }
 }
 
 /// Iterates over the cells that count, column by column.

@@ -29,7 +29,7 @@ use measure::{Phases, UtilEst};
 use risetime_analysis::Options;
 use risetime_analysis::metric::Metric;
 use risetime_analysis::study::{
-    Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, TradeOff, judge,
+    Bound, Counterfactual, Elsewhere, JudgedRow, Reproduced, ReproducedFigure, TradeOff, judge,
 };
 use risetime_kernel::units::{Capacity, Instant, MicroWatts, Span};
 use risetime_lab::Request;
@@ -109,7 +109,8 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         for policy in figure.lists.iter().filter_map(|l| l.policy.as_ref()) {
             experiment(setup, policy, &place)?;
         }
-        if let Some(of_cases) = &figure.table {
+        let Some(of_cases) = &figure.table else { continue };
+        for setup in figure.instead.iter().map(|i| &i.setup).chain([setup]) {
             table::check_table(figure, of_cases, &request(setup, &setup.policy))?;
         }
     }
@@ -135,32 +136,58 @@ fn reproduce_figure(figure: &Figure, phases: u32) -> Result<ReproducedFigure, Ru
     out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
     out.climb = runs.as_ref().and_then(|r| curves::climbed(figure, r, &rows));
     out.rows = rows;
+    let of_lists = out.rows.len();
+    let mut changed = Vec::new();
     if let Some((of_cases, setup)) = figure.table.as_ref().zip(figure.setup.as_ref()) {
         let base = request(setup, &setup.policy);
-        let (cells, checks, command) = table::reproduced(figure, of_cases, &base, phases)?;
-        (out.cells, out.command) = (Some(cells), command);
-        out.rows.extend(checks);
+        let instead: Vec<Request> =
+            figure.instead.iter().map(|i| request(&i.setup, &i.setup.policy)).collect();
+        let found = table::reproduced(figure, of_cases, &base, &instead, phases)?;
+        (out.cells, out.command, changed) = (Some(found.cells), found.command, found.changed);
+        out.rows.extend(found.rows);
     }
+    let mut changed = changed.into_iter();
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
-        let keys: Vec<&Row> = figure.lists.iter().flat_map(|l| &l.rows).collect();
-        let missing = |out: &JudgedRow, row: &Row| out.misses() && asks(row);
-        if !out.rows.iter().zip(&keys).any(|(out, row)| missing(out, row)) {
+        let keys: Vec<bool> = figure.lists.iter().flat_map(|l| &l.rows).map(asks).collect();
+        let of_table = changed.next();
+        let asked = |at: usize| keys.get(at).copied().unwrap_or(of_table.is_some());
+        let missing = |(at, row): (usize, &JudgedRow)| row.misses() && asked(at);
+        if !out.rows.iter().enumerate().any(missing) {
             continue;
         }
-        let changed = measured(figure, Some(&instead.setup), &place, phases)?.rows;
-        for ((row, key), changed) in out.rows.iter_mut().zip(&keys).zip(changed) {
-            if missing(row, key) {
-                row.instead = Some(Counterfactual {
+        let mut with = match of_lists {
+            0 => Vec::new(),
+            _ => measured(figure, Some(&instead.setup), &place, phases)?.rows,
+        };
+        with.extend(of_table.iter().flatten().cloned());
+        out.elsewhere.push(Elsewhere::of(&instead.about, &out.rows, &with));
+        for (at, (row, changed)) in out.rows.iter_mut().zip(with).enumerate() {
+            let holds = changed.holds == Some(true) && !changed.blunt();
+            // A table's row may say by itself why it misses.
+            let says = holds || row.note.is_empty() || at < of_lists;
+            if row.misses() && asked(at) && says {
+                let found = Counterfactual {
                     about: instead.about.clone(),
                     measured: changed.measured,
                     tolerance: changed.tolerance.total(),
-                    holds: changed.holds == Some(true),
-                });
+                    holds,
+                };
+                nearest(row, found);
             }
         }
     }
     Ok(out)
+}
+
+/// Gives a row that misses the changed experiment that argues it: one under which it holds, or that comes nearer.
+fn nearest(row: &mut JudgedRow, found: Counterfactual) {
+    let published = row.published;
+    let far = |c: &Counterfactual| c.measured.map_or(f64::INFINITY, |m| (m - published).abs());
+    let nearer = |known: &Counterfactual| (!found.holds, far(&found)) < (!known.holds, far(known));
+    if row.instead.as_ref().is_none_or(nearer) {
+        row.instead = Some(found);
+    }
 }
 
 /// Finding of an experiment on a figure.

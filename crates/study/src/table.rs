@@ -34,15 +34,28 @@ const SEARCHED: u32 = 4;
 /// Number of times that each free thing is looked at again.
 const ROUNDS: usize = 4;
 
-/// Reproduces the figure's table: its cells, the judged checks, and the command of its first cell.
+/// A reproduced table.
+pub(super) struct Tabled {
+    pub(super) cells: Cells,
+    /// Judged cells and checks.
+    pub(super) rows: Vec<JudgedRow>,
+    /// The command of the first cell.
+    pub(super) command: String,
+    /// The same rows under each of the changed experiments.
+    pub(super) changed: Vec<Vec<JudgedRow>>,
+}
+
+/// Reproduces the figure's table, and its rows under `instead` with what was chosen for the table
+/// itself, unless none misses.
 ///
 /// Errors: something varied that does not exist; a metric that a run does not have; the simulator's.
 pub(super) fn reproduced(
     figure: &Figure,
     table: &Table,
     base: &Request,
+    instead: &[Request],
     phases: u32,
-) -> Result<(Cells, Vec<JudgedRow>, String), RunError> {
+) -> Result<Tabled, RunError> {
     let mut runs = Runs { table, base, place: super::place(figure), known: BTreeMap::new() };
     let defaults = vec![0; table.free.len()];
     let (chosen, free) = runs.search(defaults.clone(), phases.min(SEARCHED))?;
@@ -52,9 +65,18 @@ pub(super) fn reproduced(
     let mut rows = cells::rows(&mut runs, figure, &ours, &chosen, phases.min(SEARCHED))?;
     let checks = &table.checks;
     rows.extend(checks.iter().flat_map(|check| judged(figure, table, check, &of_cells)));
+    let mut changed = Vec::new();
+    for base in instead.iter().filter(|_| rows.iter().any(JudgedRow::misses)) {
+        let mut runs = Runs { table, base, place: super::place(figure), known: BTreeMap::new() };
+        let ours = runs.all(&chosen, phases)?;
+        let of_cells = filled(table, &ours, &ours, Vec::new());
+        let mut again = cells::again(figure, &ours, &rows);
+        again.extend(checks.iter().flat_map(|check| judged(figure, table, check, &of_cells)));
+        changed.push(again);
+    }
     let first = runs.point(0, Some(0), &table.columns[0].vary, &chosen);
     let command = runs.request(&first)?.0.command();
-    Ok((of_cells, rows, command))
+    Ok(Tabled { cells: of_cells, rows, command, changed })
 }
 
 /// Checks that every cell could be run.

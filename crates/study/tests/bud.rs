@@ -49,12 +49,11 @@ fn what_holds_of_the_trackers() {
     let held: Vec<&str> =
         done().rows().filter(|r| r.holds == Some(true)).map(|r| r.id.as_str()).collect();
     let wanted = [
-        // Since each start phase has its own seed: this one, Stream, Multicore and the side of new frames, all well within.
+        // Since each start phase has its own seed: this one, Stream and the side of new frames, all well within.
         "vellamo/WALT/without-Mem-Thread",
         "vellamo/new/LinpackJava",
         "vellamo/new/Stream",
         "vellamo/new/Sysbench",
-        "vellamo/new/Multicore",
         "vellamo/new/without-Mem-Thread",
         "ui/WALT-side",
         "ui/new-side",

@@ -28,11 +28,16 @@ fn governors_of_march_2016() {
     let done = holds_as_its_page_says("muckle-2016");
     let of_checks = |r: &&risetime_analysis::study::JudgedRow| r.list.starts_with("checks of");
     let checks: Vec<_> = done.rows().filter(of_checks).collect();
-    assert!(checks.len() == 11 && checks.iter().all(|r| r.holds == Some(true)), "{checks:?}");
+    assert!(checks.len() == 12 && checks.iter().all(|r| r.holds == Some(true)), "{checks:?}");
     let cells = done.figures[0].cells.as_ref().expect("a table");
     // The cells to fit are no part of the errors that are judged, and nothing is fitted for one cell alone.
     assert_eq!(cells.cases.iter().filter(|(_, fit)| *fit).count(), 4);
     assert!(cells.free.iter().all(|f| f.values[f.chosen].1 <= f.values[0].1), "{:?}", cells.free);
+    // Who only looks at the policy costs ondemand a sampling period behind each long sleep, as published.
+    let looked_at = &done.figures[0].elsewhere[0];
+    let row = |case: &str| format!("governors/overhead/ondemand/{case}");
+    assert!(["400/1000", "500/900"].iter().all(|c| looked_at.mended.contains(&row(c))));
+    assert!(looked_at.broken.iter().all(|id| !id.contains("/ondemand/")), "{looked_at:?}");
 }
 
 #[test]
@@ -40,11 +45,16 @@ fn talks_of_2023() {
     let done = holds_as_its_page_says("ospm-2023");
     let score = done.score();
     let of = |tally: risetime_analysis::study::Tally| (tally.held, tally.counted);
-    assert_eq!((score.document.counted, score.ours.counted), (32, 14), "{score:?}");
-    assert!(of(score.document).0 >= 19 && of(score.ours).0 >= 13, "{score:?}");
-    // Of the mouse on 4 CPUs SCHED_HIGH and no cgroups are within 0.1 ms: nothing is said of it.
-    let open = done.rows().filter(|r| r.misses() && !r.argued()).map(|r| r.id.as_str());
-    assert_eq!(open.collect::<Vec<_>>(), ["mouse/high"], "all else that misses is argued");
+    assert_eq!((score.document.counted, score.ours.counted), (32, 16), "{score:?}");
+    assert!(of(score.document).0 >= 19 && of(score.ours).0 >= 15, "{score:?}");
+    assert!(done.holds(), "what misses is argued");
+    // At a fixed frequency SCHED_HIGH is where the report has it, and MuQSS no longer ahead of its kernel's CFS.
+    let fixed = |id: &str| {
+        let figure = done.figures.iter().find(|f| f.id == id).expect("a figure");
+        (figure.elsewhere[0].mended.join(" "), figure.elsewhere[0].broken.join(" "))
+    };
+    assert_eq!(fixed("keys"), ("keys/par-4".into(), "keys/muqss-4".into()));
+    assert_eq!(fixed("mouse"), ("mouse/high".into(), "mouse/muqss-4".into()));
     // What is ours to keep: delays, shares, throttling, servers, timers; over as many phases as a user gets, too.
     let ours = |figure: &str| ["pressure", "overcommit", "rt-burst", "hrtimers"].contains(&figure);
     let mut study = Study::load("ospm-2023").expect("in order");

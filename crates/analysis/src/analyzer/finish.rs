@@ -79,6 +79,7 @@ impl Run<'_> {
             latency,
             waits,
             wakes: Wakes::default(),
+            freq_changes: self.freq_changes,
             work_ms: work as f64 / ONE as f64 / 1e6,
             exited,
             makespan_ms,

@@ -15,8 +15,8 @@ use risetime_analysis::goal::{Reaching, Sought};
 use risetime_analysis::history::{self, Bisected, Build, History, Release, Side, Taken};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::study::{
-    Cell, Cells, Climbed, Counterfactual, CurvePair, JudgedRow, Reproduced, ReproducedFigure,
-    Tolerance, TradeOff, Tried as Chosen,
+    Cell, Cells, Climbed, Counterfactual, CurvePair, Elsewhere, JudgedRow, Reproduced,
+    ReproducedFigure, Tolerance, TradeOff, Tried as Chosen,
 };
 use risetime_analysis::sweep::{Axis, Point, Recipe, Sweep};
 use risetime_analysis::{Compared, Measured, Spread, StartState, Subject, Switched};
@@ -186,7 +186,8 @@ records! {
     Bisected { first, asked }
 
     Reproduced { study, about, source, phases, figures }
-    ReproducedFigure { id, place, about, command, rows, curves, climb, cells, trade_offs }
+    ReproducedFigure { id, place, about, command, rows, curves, climb, cells, trade_offs, elsewhere }
+    Elsewhere { about, missing, holding, mended, broken }
     JudgedRow {
         id, ours, at, list, published, digits, relation, measured, unit, tolerance, holds, note, instead,
     }

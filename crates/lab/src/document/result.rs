@@ -20,7 +20,8 @@ use serde_json::{Value as Json, json};
 records! {
     RunResult {
         policy, known, backend, platform, workload, kernel_release, seed, phase, settings, end_ms, tasks, lead, cpus,
-        latency, waits, wakes, work_ms, exited, makespan_ms, jobs, quotas, heat, cooling, pieces, energy_mj, notes, cautions,
+        latency, waits, wakes, freq_changes, work_ms, exited, makespan_ms, jobs, quotas, heat, cooling, pieces, energy_mj,
+        notes, cautions,
     }
     Known { machine, experiment, idle, frequencies }
     TaskResult {

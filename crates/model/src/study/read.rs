@@ -221,7 +221,7 @@ fn set(table: &Table<'_>) -> Result<BTreeMap<String, Value>, InputError> {
 
 /// The figure's experiment with what the table changes.
 fn instead(table: &Table<'_>, figure: Option<&Setup>) -> Result<Instead, InputError> {
-    table.only(&["id", "about", "platform", "workload", "policy", "set", "unset"])?;
+    table.only(&["id", "about", "platform", "workload", "policy", "set", "unset", "vary"])?;
     let mut setup = figure
         .ok_or_else(|| table.error("there is no experiment to change: no `workload`"))?
         .clone();
@@ -242,6 +242,9 @@ fn instead(table: &Table<'_>, figure: Option<&Setup>) -> Result<Instead, InputEr
         }
     }
     setup.set.extend(set(table)?);
+    if let Some(text) = table.opt_str("vary")? {
+        setup.vary.extend(super::table::vary(table, "vary", text)?);
+    }
     Ok(Instead {
         id: checked_name(table, "id", table.str("id")?)?,
         about: table.str("about")?.to_string(),

@@ -10,7 +10,8 @@ use super::Style;
 use crate::page::{Doc, Ink, Line, Page, Table, width};
 use crate::words::{one, round3};
 use risetime_analysis::study::{
-    Against, Cell, Cells, JudgedRow, Reproduced, ReproducedFigure, Tally, TradeOff, Tried, score,
+    Against, Cell, Cells, Elsewhere, JudgedRow, Reproduced, ReproducedFigure, Tally, TradeOff,
+    Tried, score,
 };
 use risetime_model::Study;
 
@@ -192,6 +193,7 @@ fn figure(page: &mut Page<'_>, f: &ReproducedFigure) {
         cells(page, c);
         free(page, &c.free);
     }
+    elsewhere(page, &f.elsewhere);
     let mut from = 0;
     while let Some(first) = f.rows.get(from) {
         let rows: Vec<&JudgedRow> =
@@ -315,6 +317,28 @@ fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Opti
 }
 
 /// Writes what the document leaves open: each value with what it comes to.
+/// Writes what each experiment with something changed makes of all rows that count.
+fn elsewhere(page: &mut Page<'_>, all: &[Elsewhere]) {
+    if all.is_empty() {
+        return;
+    }
+    page.blank();
+    page.paragraph(0, Ink::Strong, "With something changed, of all rows that count:");
+    for e in all {
+        let (mended, broken) = (e.mended.len(), e.broken.len());
+        let what = format!(
+            "of {} that miss {mended} hold, of {} that hold {broken} miss",
+            e.missing, e.holding
+        );
+        page.hanging("  ", Ink::Plain, &format!("{}: {what}.", e.about));
+        for (head, ids) in [("hold: ", &e.mended), ("miss: ", &e.broken)] {
+            if !ids.is_empty() {
+                page.paragraph(4, Ink::Dim, &format!("{head}{}", ids.join(", ")));
+            }
+        }
+    }
+}
+
 fn free(page: &mut Page<'_>, all: &[Tried]) {
     if all.is_empty() {
         return;

@@ -288,6 +288,7 @@ impl Machine {
             pieces: Vec::new(),
             waits: Vec::new(),
             wakes: Default::default(),
+            freq_changes: 0,
             work_ms: 1900.5,
             exited: (0, 1),
             makespan_ms: None,

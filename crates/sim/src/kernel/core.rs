@@ -318,6 +318,7 @@ impl Rq<'_, '_> {
         self.dl_server_update();
         self.account_anew();
         self.prev_balance(prev);
+        self.asks_real_time(prev);
         let mut next = self.pick_next_task();
         if next.is_none() {
             // The previous task's averages must stand before others are pulled in.

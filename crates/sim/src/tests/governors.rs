@@ -384,6 +384,20 @@ fn schedfreq_keeps_the_frequency_of_a_steady_task() {
     assert!((2..=3).contains(&freqs(&trace).last().expect("a frequency").1));
 }
 
+/// Once a second, longer than `rt_avg` lasts: the kthread's own time is what the CPU asks for when it wakes, and of little
+/// work nothing is left; without it, it begins each burst at the frequency at which the last one ended.
+#[test]
+fn a_cpu_that_slept_asks_by_what_its_kthread_has_taken() {
+    let task =
+        r#"{"tasks": {"t": {"loop": -1, "run": 30000, "timer": {"ref": "a", "period": 1000000}}}}"#;
+    let begins = |work_ns: i64| {
+        let set = [("sugov_work_ns", Value::Int(work_ns)), ("throttle_nsec", Value::Int(0))];
+        let all = freqs(&run("linux-4.7+governor=schedfreq", &set, task, 5000));
+        all.iter().filter(|f| f.0 > 1500 && f.1 == 1).count()
+    };
+    assert_eq!([begins(5_000), begins(2_000_000)], [0, 3]);
+}
+
 // ---------------------------------------------------------------------- sched, Android's form
 
 fn android(up_ms: i64, down_ms: i64, workload: &str, ms: u64) -> Memory {

@@ -376,6 +376,26 @@ fn an_artificial_model_serves_cpus_without_opps() {
     }
 }
 
+/// intel-hybrid as shipped has cores of two threads, and its driver decides by itself.
+#[test]
+fn an_energy_model_that_nothing_goes_by_is_refused() {
+    let refused = |platform: Platform, policy: &str, model: &str| {
+        let set = [("energy_model".to_owned(), name(model))];
+        let policy = Policy::from_arg_with(policy, &set).expect("a policy");
+        crate::resolve(&platform, &policy).err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    let hybrid = || Platform::load("intel-hybrid").expect("built in");
+    let alone = || Platform { topology: Topology::default(), ..hybrid() };
+    let passive = "linux-7.2+intel_pstate=passive";
+    for model in ["table", "cppc", "hybrid"] {
+        assert!(refused(hybrid(), passive, model).contains("several threads"), "{model}");
+        assert!(refused(alone(), "linux-7.2", model).contains("the governor is"), "{model}");
+        assert_eq!(refused(alone(), passive, model), "", "{model}");
+    }
+    let rpi4 = Platform::load("rpi4").expect("built in");
+    assert!(refused(rpi4, "linux-7.2", "cppc").contains("one capacity"));
+}
+
 /// An emergency: the hardware caps itself by the temperature of the network, and keeps within its thresholds.
 #[test]
 fn hardware_that_gets_too_hot_caps_itself() {

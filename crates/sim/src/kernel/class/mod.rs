@@ -37,6 +37,7 @@ mod timers;
 use crate::kernel::Kernel;
 use crate::kernel::class::sched_class::Preempts;
 use crate::kernel::class::sched_class::SchedClass;
+use crate::kernel::governor::Occasion;
 use crate::kernel::placement::{Placed, Placement, Waker, select_fallback_rq};
 use crate::kernel::policy::take_looks;
 use crate::kernel::rq::Rq;
@@ -155,6 +156,15 @@ impl Rq<'_, '_> {
             self.arm_overcommit(next);
         }
         next
+    }
+
+    /// Tells the governor where the real-time class is asked and has nobody (`pick_next_task_rt`): a fair
+    /// task that leaves none but fair ones behind asks its own class alone.
+    pub(crate) fn asks_real_time(&mut self, prev: Option<TaskId>) {
+        let cpu = self.cpu;
+        if prev.is_none_or(|task| !self.m().is_fair(task)) && self.m().has_fair_alone(cpu) {
+            self.governor_attends(Occasion::NoRealTime);
+        }
     }
 
     /// Takes the CPU from the previous task (which may be asleep already and off its queue).

@@ -360,7 +360,7 @@ impl Governor for Interactive {
             }
             // No look of the kernel's: only what `explain` is told without its waiting.
             Occasion::Enqueue if domain.rate_limit_passed(false) => self.look(domain, cpu, effects),
-            Occasion::Enqueue | Occasion::Dequeue => None,
+            Occasion::Enqueue | Occasion::Dequeue | Occasion::NoRealTime => None,
         }
     }
 

@@ -99,6 +99,8 @@ pub enum Occasion {
     Enqueue,
     /// A fair task has left it.
     Dequeue,
+    /// The real-time class was asked for a task, and has none: where the last one was no fair task.
+    NoRealTime,
     /// The policy's frequency is about to be another, as the kernel believes.
     Frequency,
 }

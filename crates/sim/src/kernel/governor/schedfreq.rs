@@ -12,13 +12,18 @@
 //! where the driver changes at once      as well                              nothing waits
 //! ```
 //!
-//! Real-time tasks ask for what they have used of late, deadline tasks for their bandwidth. The waiting is that of the
-//! kthread (`kschedfreq`), for the direction in which it is to change when it begins to wait; it takes what is wanted when that
-//! is over, so that with `sched` who has to go up may wait for 50 ms behind who wanted to go down. Arithmetic:
-//! [`risetime_kernel::schedfreq`]. Source: kernel/sched/cpufreq_sched.c, triggers in core.c and fair.c there; Android:
-//! common 4.4, the same files.
+//! Real-time tasks ask for what they have used of late, deadline tasks for their bandwidth. What real-time tasks have used
+//! is looked at when their class is asked for a task and has none, which it is whenever something else than a fair task goes,
+//! idleness as well, and at their ticks. A CPU that slept asks anew by that, if it has come to be another number: the
+//! kthread's own time counts in it.
 //!
-//! `DEVIATES(schedfreq-rt)`: what real-time tasks have used is PELT's `avg_rt`; it was `rt_avg`, an average of its own.
+//! The waiting is that of the kthread (`kschedfreq`), for the direction in which it is to change when it begins to wait; it
+//! takes what is wanted when that is over, so that with `sched` who has to go up may wait for 50 ms behind who wanted to go
+//! down. Arithmetic: [`risetime_kernel::schedfreq`]. Source: kernel/sched/cpufreq_sched.c, triggers in core.c, fair.c and
+//! rt.c there; Android: common 4.4, the same files.
+//!
+//! `DEVIATES(schedfreq-rt)`: where `rt_avg` is kept, up to 4.18, the time of deadline tasks is in it; schedfreq's patches
+//! take it out. Later kernels have no `rt_avg`, and PELT's `avg_rt` is taken.
 
 use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
@@ -138,18 +143,17 @@ impl SchedFreq {
         }
     }
 
-    /// The capacity that the classes above the fair one need of `cpu`, and the fair one where it is
-    /// asked (`fair`).
-    fn reqs(domain: &DomainView<'_>, cpu: CpuId, fair: bool) -> SchedCapacityReqs {
+    /// The capacity that the fair class needs of `cpu`, of its own (`cpu_util`).
+    fn cfs(domain: &DomainView<'_>, cpu: CpuId) -> u64 {
         let capacity = domain.capacity();
         let util = domain.util_avg(cpu).min(Util(capacity.0));
-        let wanted = domain.wanted(cpu, util);
-        let (rt, dl) = domain.util_above_fair(cpu);
-        SchedCapacityReqs {
-            cfs: if fair { of_own(wanted, capacity) } else { 0 },
-            rt: of_own(rt, capacity),
-            dl: of_own(dl, capacity),
-        }
+        of_own(domain.wanted(cpu, util), capacity)
+    }
+
+    /// The requests that the classes of `cpu` have made last; deadline tasks make theirs at once.
+    fn reqs(&self, domain: &DomainView<'_>, cpu: CpuId) -> SchedCapacityReqs {
+        let dl = of_own(domain.bandwidth(cpu), domain.capacity());
+        SchedCapacityReqs { dl, ..self.cpus[domain.place_in_policy(cpu)].reqs }
     }
 
     /// `update_cpu_capacity_request`, and with `request` `update_fdomain_capacity_request`.
@@ -200,6 +204,28 @@ impl SchedFreq {
         self.switch(now)
     }
 
+    /// `task_tick_rt` of a real-time task, and `sched_freq_tick`.
+    fn tick(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        mut reqs: SchedCapacityReqs,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest> {
+        let (cur, max) = (domain.cur(), domain.freq_max());
+        if domain.runs_real_time(cpu) {
+            reqs.rt = domain.used_by_rt(cpu);
+        }
+        let now = SchedCapacityReqs { cfs: SchedFreq::cfs(domain, cpu), ..reqs };
+        if self.android && tick_asks_for_more(&now, cur, max) {
+            return self.update(domain, cpu, now, true, effects);
+        }
+        if !self.android && tick_asks_for_all(&now, cur, max) {
+            return self.update(domain, cpu, SchedCapacityReqs { cfs: 1024, ..now }, true, effects);
+        }
+        self.update(domain, cpu, reqs, true, effects)
+    }
+
     /// `cpufreq_sched_try_driver_target`.
     fn switch(&mut self, now: Instant) -> Option<FreqRequest> {
         let request = self.asked.take()?;
@@ -225,25 +251,18 @@ impl Governor for SchedFreq {
         occasion: Occasion,
         effects: &mut Effects,
     ) -> Option<FreqRequest> {
+        let reqs = self.reqs(domain, cpu);
         match occasion {
             Occasion::Enqueue | Occasion::Dequeue => {
                 let busy = domain.nr_fair(cpu) > 0;
-                self.update(domain, cpu, SchedFreq::reqs(domain, cpu, busy), busy, effects)
+                let cfs = if busy { SchedFreq::cfs(domain, cpu) } else { 0 };
+                self.update(domain, cpu, SchedCapacityReqs { cfs, ..reqs }, busy, effects)
             }
-            Occasion::Tick if domain.runs(cpu) => {
-                let mut reqs = SchedFreq::reqs(domain, cpu, true);
-                let (cur, max) = (domain.cur(), domain.freq_max());
-                if self.android && tick_asks_for_more(&reqs, cur, max) {
-                    return self.update(domain, cpu, reqs, true, effects);
-                }
-                if !self.android && tick_asks_for_all(&reqs, cur, max) {
-                    reqs.cfs = 1024;
-                    return self.update(domain, cpu, reqs, true, effects);
-                }
-                // Real-time tasks ask at each of their ticks.
-                let cfs = self.cpus[domain.place_in_policy(cpu)].reqs.cfs;
-                self.update(domain, cpu, SchedCapacityReqs { cfs, ..reqs }, true, effects)
+            Occasion::NoRealTime => {
+                let rt = domain.used_by_rt(cpu);
+                self.update(domain, cpu, SchedCapacityReqs { rt, ..reqs }, true, effects)
             }
+            Occasion::Tick if domain.runs(cpu) => self.tick(domain, cpu, reqs, effects),
             Occasion::Tick | Occasion::IdleEnd | Occasion::Frequency => None,
         }
     }

@@ -13,6 +13,7 @@ use risetime_kernel::intel_pstate;
 use risetime_kernel::opp::{
     FreqTableEntry, Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target,
 };
+use risetime_kernel::schedfreq::of_own;
 use risetime_kernel::uclamp::uclamp_rq_is_capped;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
 
@@ -145,10 +146,25 @@ impl DomainView<'_> {
         let m = self.machine;
         m.cpu(cpu).curr.is_some_and(|task| m.class_of(task).is_above_fair())
     }
-    /// The util that real-time tasks have had of `cpu` of late, and the bandwidth that deadline
-    /// tasks have been promised.
-    pub fn util_above_fair(&self, cpu: CpuId) -> (Util, Util) {
-        (self.machine.rq_util(cpu).rt, self.cpu_bw_dl(cpu))
+    /// The part of 1024 that real-time tasks have used of `cpu` of late: by `rt_avg` up to 4.18, where
+    /// deadline tasks and interrupts count as well.
+    pub fn used_by_rt(&self, cpu: CpuId) -> u64 {
+        let c = self.machine.cpu(cpu);
+        let Some(period) = self.machine.slots.before.sched_avg_period else {
+            return of_own(self.machine.rq_util(cpu).rt, c.capacity);
+        };
+        let (mut avg, clock) = (c.slots.before.avg, c.clock.clock);
+        avg.sched_avg_update(clock, period);
+        avg.used(clock, period)
+    }
+    /// The bandwidth that deadline tasks of `cpu` have been promised.
+    pub fn bandwidth(&self, cpu: CpuId) -> Util {
+        self.cpu_bw_dl(cpu)
+    }
+    /// Whether a real-time task runs on `cpu`.
+    pub fn runs_real_time(&self, cpu: CpuId) -> bool {
+        let m = self.machine;
+        m.cpu(cpu).curr.is_some_and(|task| m.class_of(task).is_real_time())
     }
     /// The number of fair tasks that `cpu` has to run.
     pub fn nr_fair(&self, cpu: CpuId) -> usize {

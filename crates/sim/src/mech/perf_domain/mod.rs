@@ -33,6 +33,7 @@ use crate::mech::muqss;
 use crate::mech::perf_domain::state::Switches;
 use crate::mech::perf_domain::state::{PerfDomain, Scale};
 use crate::mech::pressure;
+use crate::mech::pstate;
 use crate::mech::slots::Id;
 use crate::state::machine::{FreqDomain, Machine};
 use crate::time::queue::{Ev, Planned};
@@ -160,6 +161,15 @@ fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<()
             format!("is there since {what}, not in {}", policy.kernel),
         );
     }
+    if let (Some(model), Some(why)) =
+        (settings.get(&ENERGY_MODEL), no_energy(platform, policy.kernel, settings))
+    {
+        let what =
+            InputError::of_setting(ENERGY_MODEL.name, model, format!("has no effect: {why}"));
+        let hint = "energy-aware placement goes by it: under schedutil, where capacities differ and \
+            cores have one thread each";
+        return Err(policy.at_setting(what.hint(hint)));
+    }
     if on(settings, &OPP_CAPACITY) {
         if !policy.kernel.has(features::EM_PERFORMANCE) {
             let since = features::EM_PERFORMANCE.first;
@@ -179,6 +189,21 @@ fn check(platform: &Platform, policy: &Policy, settings: &Settings) -> Result<()
         return refused(OFF_IN_BOOST.name, "1", what);
     }
     Ok(())
+}
+
+/// The reason why nothing goes by an energy model, whatever that is. Source: topology.c:sched_is_eas_possible.
+fn no_energy(platform: &Platform, rev: KernelRev, settings: &Settings) -> Option<String> {
+    let name = &platform.name;
+    let capacity = platform.domains.first().map(|d| d.capacity);
+    if platform.topology.smt() {
+        return Some(format!("cores of {name} have several threads, which keeps EAS off"));
+    }
+    if platform.domains.iter().all(|d| Some(d.capacity) == capacity) {
+        return Some(format!("all CPUs of {name} have one capacity, which keeps EAS off"));
+    }
+    let governor = pstate::governor_in_force(platform, settings).name;
+    (governor != SCHEDUTIL && rev.has(features::EAS))
+        .then(|| format!("the governor is {governor}, which keeps EAS off"))
 }
 
 /// Whether EAS is possible on this machine where capacities are unequal, under the governor called `governor` (what
