@@ -118,8 +118,6 @@ pub(crate) struct Sums {
     /// Part of that time in which the task did not get on.
     stolen: Times,
     wait: u64,
-    /// Time by which the work took longer than at full speed, by state.
-    longer: Debt,
     /// Changes of CPU by capacity (its place among all) and reason.
     moves: Vec<((usize, usize, &'static str), u64)>,
 }
@@ -129,7 +127,6 @@ impl Sums {
         self.run.clear();
         self.stolen.clear();
         self.wait = 0;
-        self.longer.clear();
         self.moves.clear();
     }
 
@@ -137,7 +134,6 @@ impl Sums {
         self.run.absorb(&other.run);
         self.stolen.absorb(&other.stolen);
         self.wait += other.wait;
-        self.longer.absorb(&other.longer);
         other.moves.iter().for_each(|(what, n)| self.moved(*what, *n));
     }
 
@@ -171,7 +167,8 @@ impl Sums {
         self.run.ns.iter().map(piece).sum()
     }
 
-    pub(crate) fn result(&self, machine: &Machine) -> Spent {
+    /// The result of what these sums are of; `longer`: time by which that took longer than at full speed, by state.
+    pub(crate) fn result(&self, longer: &Debt, machine: &Machine) -> Spent {
         let at = |(key, ns): &(u32, u64)| {
             let (cpu, freq, ..) = machine.at(*key);
             RunningAt { cpu, freq, ms: ms(*ns) }
@@ -197,8 +194,8 @@ impl Sums {
             running_ms: ms(self.running()),
             wait_ms: ms(self.wait),
             work_ms: self.work(machine) as f64 / ONE as f64 / 1e6,
-            longer_ms: self.longer.ms(),
-            longer: self.longer.parts(),
+            longer_ms: longer.ms(),
+            longer: longer.parts(),
             energy_mj: self.energy(machine).map(femto_to_milli),
             running,
             migrations: by,
@@ -230,32 +227,36 @@ struct Reached {
     at: u64,
 }
 
-/// See the head of the file.
+/// See the head of the file. In memory in this order: first what each piece of time changes; of a server's tasks not all fits
+/// into a cache.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Figures {
     pub(crate) t0: u64,
     pub(crate) running: u64,
     /// Running and waiting.
     awake: u64,
+    t1: Option<u64>,
+    full: FullSpeed,
     /// Debt until t1.
     debt: Debt,
-    /// Debt from t1 on.
-    later: Debt,
-    full: FullSpeed,
-    t1: Option<u64>,
-    end: u64,
-    ended_by: Option<EndedBy>,
-    /// Stretch of the task's program in which the burst lies.
-    pub(crate) stretch: Stretch,
+    /// Debt at the start of the stretch at full speed, if there is one.
+    at_start: Debt,
+    rise: Rise,
     pub(crate) sums: Sums,
     /// Running time by util.
     residency: Times,
     util: Climb,
     capacity: Climb,
     opps: Vec<Reached>,
-    rise: Rise,
-    migrations: Vec<Migration>,
+    end: u64,
     pub(crate) curves: Option<Box<Curves>>,
+    /// Stretch of the task's program in which the burst lies.
+    pub(crate) stretch: Stretch,
+    ended_by: Option<EndedBy>,
+    migrations: Vec<Migration>,
+    /// Debt from t1 on; nobody's before there is one.
+    later: Debt,
 }
 
 /// The curves of a [`Timeline`].
@@ -275,7 +276,6 @@ impl Figures {
         self.t0 = t0;
         (self.running, self.awake) = (0, 0);
         self.debt.clear();
-        self.later.clear();
         self.full.clear();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
         self.stretch = Stretch::default();
@@ -302,10 +302,10 @@ impl Figures {
             self.running += p.dt;
             if self.t1.is_none() {
                 let piece = (p.from, p.dt);
-                let full = self.full.run(piece, place.speed, p.most.speed, p.tick, &self.debt);
-                if let Some((t1, debt)) = full {
-                    self.later = self.debt.since(&debt);
-                    (self.t1, self.debt) = (Some(t1), debt);
+                let (speeds, at_start) = ((place.speed, p.most.speed), &mut self.at_start);
+                if let Some(t1) = self.full.run(piece, speeds, p.tick, &self.debt, at_start) {
+                    self.later = self.debt.since(&self.at_start);
+                    (self.t1, self.debt) = (Some(t1), self.at_start);
                 }
             }
         }
@@ -322,11 +322,17 @@ impl Figures {
 
     /// The time by which all of it took longer than at full speed.
     fn longer(&self) -> Debt {
-        let mut all = self.debt;
+        let mut all = Debt::default();
+        self.add_longer(&mut all);
+        all
+    }
+
+    /// Adds the time by which all of it took longer than at full speed to `all`.
+    pub(crate) fn add_longer(&self, all: &mut Debt) {
+        all.absorb(&self.debt);
         if self.t1.is_some() {
             all.absorb(&self.later);
         }
-        all
     }
 
     /// Adds a piece of time to what [`add_to_burst`](Self::add_to_burst) leaves out.
@@ -382,15 +388,10 @@ impl Figures {
         }
     }
 
-    /// Forgets what util came to after the burst's end, and brings the sums up to there.
+    /// Forgets what util came to after the burst's end.
     pub(crate) fn cut(&mut self) {
         let within = self.util.0.partition_point(|at| *at <= self.end);
         self.util.0.truncate(within);
-        self.sums.longer.clear();
-        self.sums.longer.absorb(&self.debt);
-        if self.t1.is_some() {
-            self.sums.longer.absorb(&self.later);
-        }
     }
 
     /// The curve of what [`had_util`](Self::had_util) is told.
@@ -448,7 +449,7 @@ impl Figures {
             burst: Some(self.burst()),
             reach: self.reach(levels),
             perf_10_90_ms: self.rise.ms(),
-            spent: self.sums.result(machine),
+            spent: self.sums.result(&self.longer(), machine),
             util_residency: self
                 .residency
                 .ns

@@ -52,8 +52,8 @@ impl Percentiles {
 /// Times in buckets.
 #[derive(Clone, Default)]
 pub(crate) struct Histogram {
-    /// Octaves by number, from that of 0 ns; of those without a time no counts are kept.
-    octaves: Vec<Option<Box<Octave>>>,
+    /// Octaves by number, from that of 0 ns.
+    octaves: Vec<Octave>,
     total: u64,
     /// Sum of all times, exactly.
     sum: u128,
@@ -61,11 +61,11 @@ pub(crate) struct Histogram {
     max: u64,
 }
 
-/// Counts of one octave's buckets.
-#[derive(Clone)]
+/// Counts of one octave's buckets; without a time there are none.
+#[derive(Clone, Default)]
 struct Octave {
     total: u64,
-    counts: [u64; ROOM],
+    counts: Option<Box<[u64; ROOM]>>,
 }
 
 impl Histogram {
@@ -82,28 +82,29 @@ impl Histogram {
     /// Counts one more time.
     pub(crate) fn add(&mut self, ns: u64) {
         let bucket = bucket(ns);
-        let octave = self.octave(bucket / ROOM);
-        octave.total += 1;
-        octave.counts[bucket % ROOM] += 1;
+        let (total, counts) = self.octave(bucket / ROOM);
+        *total += 1;
+        counts[bucket % ROOM] += 1;
         self.min = if self.total == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
         self.total += 1;
     }
 
-    /// The octave of this number, made if it is not there.
+    /// The number of times and the counts of the octave of this number, made if they are not there.
     #[inline]
-    fn octave(&mut self, number: usize) -> &mut Octave {
+    fn octave(&mut self, number: usize) -> (&mut u64, &mut [u64; ROOM]) {
         if number >= self.octaves.len() {
-            self.octaves.resize(number + 1, None);
+            self.octaves.resize(number + 1, Octave::default());
         }
-        self.octaves[number].get_or_insert_with(|| Box::new(Octave { total: 0, counts: [0; ROOM] }))
+        let Octave { total, counts } = &mut self.octaves[number];
+        (total, counts.get_or_insert_with(|| Box::new([0; ROOM])))
     }
 
-    /// Iterates over the octaves with times, and each one's first bucket.
-    fn octaves(&self) -> impl Iterator<Item = (usize, &Octave)> {
+    /// Iterates over the octaves with times: each one's first bucket, number of times, and counts.
+    fn octaves(&self) -> impl Iterator<Item = (usize, u64, &[u64; ROOM])> {
         let all = self.octaves.iter().enumerate();
-        all.filter_map(|(number, octave)| Some((number * ROOM, octave.as_deref()?)))
+        all.filter_map(|(number, o)| Some((number * ROOM, o.total, o.counts.as_deref()?)))
     }
 
     /// Adds all counts of another histogram.
@@ -111,10 +112,10 @@ impl Histogram {
         if other.total == 0 {
             return;
         }
-        for (first, more) in other.octaves() {
-            let own = self.octave(first / ROOM);
-            own.total += more.total;
-            own.counts.iter_mut().zip(&more.counts).for_each(|(own, more)| *own += more);
+        for (first, times, more) in other.octaves() {
+            let (total, own) = self.octave(first / ROOM);
+            *total += times;
+            own.iter_mut().zip(more).for_each(|(own, more)| *own += more);
         }
         self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
@@ -141,12 +142,12 @@ impl Histogram {
     /// The time of this rank, from 1: so many took at most that.
     pub(crate) fn ranked(&self, rank: u64) -> u64 {
         let mut below = 0;
-        for (first, octave) in self.octaves() {
-            if below + octave.total < rank {
-                below += octave.total;
+        for (first, total, counts) in self.octaves() {
+            if below + total < rank {
+                below += total;
                 continue;
             }
-            for (count, bucket) in octave.counts.iter().zip(first..) {
+            for (count, bucket) in counts.iter().zip(first..) {
                 below += count;
                 if below >= rank {
                     return middle(bucket).min(self.max);
@@ -162,7 +163,7 @@ impl Histogram {
         let all = self.total as f64;
         let (mut below, mut told) = (0, 0);
         let mut steps = Vec::new();
-        let buckets = self.octaves().flat_map(|(first, o)| o.counts.iter().zip(first..));
+        let buckets = self.octaves().flat_map(|(first, _, counts)| counts.iter().zip(first..));
         for (count, bucket) in buckets.filter(|(n, _)| **n > 0) {
             below += count;
             let (more, longer) = (below - told, self.total - told);

@@ -284,9 +284,13 @@ impl Groups {
 
 impl Waits {
     fn of<'a>(all: impl IntoIterator<Item = &'a Histogram>) -> Waits {
-        let mut together = Histogram::default();
-        all.into_iter().for_each(|h| together.join(h));
-        Waits { n: together.total(), took: together.percentiles() }
+        let mut all = all.into_iter().filter(|h| h.total() > 0);
+        let of = |h: &Histogram| Waits { n: h.total(), took: h.percentiles() };
+        let Some(first) = all.next() else { return Waits::default() };
+        let Some(second) = all.next() else { return of(first) };
+        let mut together = first.clone();
+        std::iter::once(second).chain(all).for_each(|h| together.join(h));
+        of(&together)
     }
 }
 

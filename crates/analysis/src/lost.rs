@@ -150,14 +150,19 @@ pub(crate) struct Place {
     pub(crate) freq_state: State,
 }
 
-/// The debt of one burst, in ns · 2⁻³². A burst loses in few states: only those are gone through,
+/// The debt of one burst, in ns · 2⁻³². A burst loses in few states: these lie together, in the order in which they came up,
 /// so that the rest of the table need not be in a cache.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Debt {
-    lost: [u128; LOST],
     capped: i128,
-    /// States in which something was lost, a bit each.
+    /// States in which something was lost, a bit each, and their number.
     used: u32,
+    states: u8,
+    /// Place in `lost` of each state that is used.
+    places: [u8; LOST],
+    /// Amounts lost, of as many states as are used.
+    lost: [u128; LOST],
 }
 
 const _: () = assert!(LOST <= u32::BITS as usize);
@@ -206,52 +211,71 @@ impl Debt {
         self.charge(State::Interrupted, dt, speed);
     }
 
+    #[inline]
     fn charge(&mut self, state: State, dt: u64, speed: u64) {
         let lost = u128::from(dt) * u128::from(speed);
         if lost > 0 {
-            self.lost[state as usize] += lost;
-            self.used |= 1 << state as u32;
+            self.lose(state as usize, lost);
         }
     }
 
-    /// The numbers of the states in which something was lost.
-    fn states(&self) -> impl Iterator<Item = usize> + use<> {
+    /// Adds what was lost in the state of this number.
+    #[inline]
+    fn lose(&mut self, state: usize, lost: u128) {
+        let bit = 1 << state;
+        if self.used & bit != 0 {
+            self.lost[usize::from(self.places[state])] += lost;
+            return;
+        }
+        self.used |= bit;
+        self.places[state] = self.states;
+        self.lost[usize::from(self.states)] = lost;
+        self.states += 1;
+    }
+
+    /// Iterates over the states in which something was lost, by number, ascending, with what was lost.
+    fn all(&self) -> impl Iterator<Item = (usize, u128)> + '_ {
         let mut left = self.used;
         std::iter::from_fn(move || {
-            let state = (left != 0).then(|| left.trailing_zeros() as usize);
-            left &= left.wrapping_sub(1);
-            state
+            let state = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some((state, self.lost[usize::from(self.places[state])]))
         })
     }
 
     /// Forgets all of it.
     pub(crate) fn clear(&mut self) {
-        self.states().for_each(|state| self.lost[state] = 0);
-        (self.capped, self.used) = (0, 0);
+        (self.capped, self.used, self.states) = (0, 0, 0);
+    }
+
+    /// Becomes `other`.
+    pub(crate) fn copy(&mut self, other: &Debt) {
+        self.clear();
+        self.absorb(other);
     }
 
     /// Adds all of `other`.
     pub(crate) fn absorb(&mut self, other: &Debt) {
-        other.states().for_each(|state| self.lost[state] += other.lost[state]);
+        other.all().for_each(|(state, lost)| self.lose(state, lost));
         self.capped += other.capped;
-        self.used |= other.used;
     }
 
     /// The debt that was added to `before` to come to this.
     pub(crate) fn since(&self, before: &Debt) -> Debt {
         let mut more = *self;
-        before.states().for_each(|state| more.lost[state] -= before.lost[state]);
+        before.all().for_each(|(state, lost)| more.lost[usize::from(more.places[state])] -= lost);
         more.capped -= before.capped;
         more
     }
 
     /// The debt ∫(1 − s) dt in ms.
     pub(crate) fn ms(&self) -> f64 {
-        work_ms(self.lost.iter().sum::<u128>() as f64)
+        work_ms(self.all().map(|(_, lost)| lost).sum::<u128>() as f64)
     }
     /// The part of the debt that was lost in a state, in ms.
     pub(crate) fn of(&self, state: State) -> f64 {
-        work_ms(self.lost[state as usize] as f64)
+        let lost = self.all().find(|(used, _)| *used == state as usize);
+        work_ms(lost.map_or(0, |(_, lost)| lost) as f64)
     }
     /// ∫(s_max − s) dt in ms.
     pub(crate) fn capped_ms(&self) -> f64 {
@@ -259,13 +283,13 @@ impl Debt {
     }
     /// The parts above 0, largest first.
     pub(crate) fn parts(&self) -> Vec<crate::Lost> {
-        let mut parts: Vec<_> =
-            self.lost.iter().zip(LOST_STATES).filter(|(v, _)| **v > 0).collect();
-        parts.sort_by_key(|(v, _)| std::cmp::Reverse(**v));
-        parts
-            .into_iter()
-            .map(|(v, (state, _))| crate::Lost { state, ms: work_ms(*v as f64) })
-            .collect()
+        let mut parts: Vec<_> = self.all().filter(|(_, lost)| *lost > 0).collect();
+        parts.sort_by_key(|(_, lost)| std::cmp::Reverse(*lost));
+        let part = |(state, lost): (usize, u128)| crate::Lost {
+            state: LOST_STATES[state].0,
+            ms: work_ms(lost as f64),
+        };
+        parts.into_iter().map(part).collect()
     }
 }
 
@@ -284,8 +308,6 @@ fn work_ms(fixed: f64) -> f64 {
 pub(crate) struct FullSpeed {
     /// Start and so-far end of the stretch.
     stretch: Option<(u64, u64)>,
-    /// Debt at the start of the stretch, if there is one.
-    at_start: Debt,
 }
 
 /// Gaps up to this many ns are ignored.
@@ -297,16 +319,16 @@ impl FullSpeed {
         self.stretch = None;
     }
 
-    /// The task ran at `speed` from `from` for `dt` ns; `debt` is that before. The start of
-    /// the whole tick and the debt until then, once it is known.
+    /// Notes that the task ran at `speed` from `from` for `dt` ns; `debt` is that before, and `at_start` becomes that at the
+    /// start of the stretch. Returns the start of the whole tick, once it is known.
     pub(crate) fn run(
         &mut self,
         (from, dt): (u64, u64),
-        speed: u64,
-        s_max: u64,
+        (speed, s_max): (u64, u64),
         tick: u64,
         debt: &Debt,
-    ) -> Option<(u64, Debt)> {
+        at_start: &mut Debt,
+    ) -> Option<u64> {
         // One unit of 2⁻³² in favour, so that the rounding of a speed does not decide.
         if (speed + 1) * 100 < s_max * 99 {
             return None;
@@ -316,12 +338,11 @@ impl FullSpeed {
             Some((_, until)) if from - *until <= GAP_NS => *until = to,
             stretch => {
                 *stretch = Some((from, to));
-                self.at_start.clear();
-                self.at_start.absorb(debt);
+                at_start.copy(debt);
             }
         }
         let (since, until) = self.stretch?;
-        (until - since >= tick).then_some((since, self.at_start))
+        (until - since >= tick).then_some(since)
     }
 }
 
@@ -386,6 +407,34 @@ mod tests {
 
     proptest! {
         #![proptest_config(draws::config(256))]
+
+        #[test]
+        fn what_is_lost_adds_up_in_each_state_in_whatever_order_states_come_up(
+            parts in prop::collection::vec((0..LOST, 1..1000u128), 0..60),
+            cut in 0..60usize,
+        ) {
+            let debt = |parts: &[(usize, u128)]| {
+                let mut debt = Debt::default();
+                parts.iter().for_each(|(state, lost)| debt.lose(*state, *lost));
+                debt
+            };
+            let sums = |parts: &[(usize, u128)]| {
+                let mut sums = [0; LOST];
+                parts.iter().for_each(|(state, lost)| sums[*state] += lost);
+                sums
+            };
+            let told = |debt: &Debt| sums(&debt.all().collect::<Vec<_>>());
+            let (before, behind) = parts.split_at(cut.min(parts.len()));
+            let (mut first, second, all) = (debt(before), debt(behind), debt(&parts));
+            prop_assert_eq!(told(&all), sums(&parts));
+            prop_assert_eq!(told(&all.since(&first)), sums(behind));
+            first.absorb(&second);
+            prop_assert_eq!(told(&first), sums(&parts));
+            first.copy(&second);
+            prop_assert_eq!(told(&first), sums(behind));
+            first.clear();
+            prop_assert_eq!(told(&first), [0; LOST]);
+        }
 
         /// Whatever a trace tells, even speeds above full speed: nothing less than 0 is lost, and no more than there was time.
         #[test]

@@ -9,7 +9,7 @@
 //! sleep would have been is not known.
 
 use crate::figures::{Figures, Levels, Piece, Sums};
-use crate::lost::{Most, ONE, Place, State};
+use crate::lost::{Debt, Most, ONE, Place, State};
 use crate::machine::{Machine, energy, ms};
 use crate::result::{Burst, EndedBy, Migration, Reservation, Throttled};
 use crate::stretch::{Position, Watch};
@@ -20,22 +20,54 @@ use risetime_trace::tracker::{Doing, Task as Followed};
 /// A sleep of at least this many ns ends a burst.
 pub(crate) const SLEEP_NS: u64 = 4_500_000;
 
-/// The figures of a task of the workload.
+/// The figures of a task of the workload. In memory in this order: first what each piece of time changes; of a server's tasks
+/// not all fits into a cache.
+#[repr(C, align(64))]
 pub(crate) struct Task {
+    /// Everything before is accounted.
+    since: u64,
     /// Place of the task among the tracker's.
     pub(crate) place: usize,
-    pub(crate) id: TaskId,
-    pub(crate) comm: String,
+    util: Option<u64>,
+    /// The energy of the CPUs while the task ran, until it was last accounted, in 10⁻¹⁵ J; `None`:
+    /// it ran where the power is unknown.
+    pub(crate) energy: Option<u128>,
+    /// Time by which the task has taken longer so far than at full speed, in ns on the scale of
+    /// [`ONE`], and by its last wakeup.
+    longer: u128,
+    longer_at_wake: u128,
     pub(crate) most: Most,
+    util_since: u64,
+    present: Box<Figures>,
+    /// The best of the earlier bursts.
+    best: Option<Box<Figures>>,
+    /// A stretch of it that is looked for.
+    pub(crate) watch: Option<Box<Watch>>,
+    /// The period of its reservation, while it is a deadline task.
+    period: Option<u64>,
+    pub(crate) id: TaskId,
     pub(crate) bursts: u32,
     /// The task's group among [`Groups`](crate::latency::Groups).
     pub(crate) group: usize,
-    /// The policies it ran under, once it had another one than SCHED_OTHER.
-    pub(crate) policies: Vec<Policy>,
-    /// The period of its reservation, while it is a deadline task.
-    period: Option<u64>,
     /// State in which waiting for a CPU is lost while the task is not throttled.
     pub(crate) waits: State,
+    /// True once its present burst is closed, although it may go on: events were lost.
+    cut: bool,
+    /// Whether anybody wants to hear the news.
+    pub(crate) listed: bool,
+    /// Position of the task in its program, as far as the trace says.
+    position: Position,
+    /// Begin of the present activation, as position in the program.
+    woke_at: Position,
+    /// A change of CPU while it slept: of the burst that begins with its wakeup, if that comes at the same time.
+    asleep_moved: Option<Moved>,
+    /// Sums of the bursts that are over.
+    pub(crate) whole: Sums,
+    /// Time by which they took longer than at full speed, by state.
+    pub(crate) whole_longer: Debt,
+    pub(crate) comm: String,
+    /// The policies it ran under, once it had another one than SCHED_OTHER.
+    pub(crate) policies: Vec<Policy>,
     /// Number of times that the reservation was used up, and time for which the task waited for the
     /// next period's runtime.
     throttles: u32,
@@ -43,36 +75,8 @@ pub(crate) struct Task {
     /// … of which this time, and the longest.
     throttled_now: u64,
     throttled_longest: u64,
-    /// Position of the task in its program, as far as the trace says.
-    position: Position,
-    /// A stretch of it that is looked for.
-    pub(crate) watch: Option<Box<Watch>>,
-    /// Begin of the present activation, as position in the program.
-    woke_at: Position,
-    /// True once its present burst is closed, although it may go on: events were lost.
-    cut: bool,
-    /// Time by which the task has taken longer so far than at full speed, in ns on the scale of
-    /// [`ONE`], and by its last wakeup.
-    longer: u128,
-    longer_at_wake: u128,
-    /// The energy of the CPUs while the task ran, until it was last accounted, in 10⁻¹⁵ J; `None`:
-    /// it ran where the power is unknown.
-    pub(crate) energy: Option<u128>,
-    /// Sums of the bursts that are over.
-    pub(crate) whole: Sums,
-    /// Everything before is accounted.
-    since: u64,
-    util: Option<u64>,
-    util_since: u64,
-    /// A change of CPU while it slept: of the burst that begins with its wakeup, if that comes at the same time.
-    asleep_moved: Option<Moved>,
-    /// Whether anybody wants to hear the news.
-    pub(crate) listed: bool,
     /// News that are not listed yet.
     pub(crate) news: Vec<News>,
-    present: Box<Figures>,
-    /// The best of the earlier bursts.
-    best: Option<Box<Figures>>,
 }
 
 /// A piece of news about a task.
@@ -117,6 +121,7 @@ impl Task {
             longer_at_wake: 0,
             energy: Some(0),
             whole: Sums::default(),
+            whole_longer: Debt::default(),
             since: now,
             util: None,
             util_since: now,
@@ -356,6 +361,7 @@ impl Task {
     fn keep(&mut self) {
         self.present.cut();
         self.whole.absorb(&self.present.sums);
+        self.present.add_longer(&mut self.whole_longer);
         match &mut self.best {
             Some(best) if best.running >= self.present.running => {}
             Some(best) => std::mem::swap(best, &mut self.present),

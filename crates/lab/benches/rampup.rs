@@ -4,13 +4,15 @@
 //! costs is a tick of one busy CPU. `crowd` is 60 tasks on the same 8 CPUs. Each with the trace
 //! thrown away, and analysed. Then whole machines.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+mod stopwatch;
+
 use risetime_analysis::{Analyzer, Options};
 use risetime_lab::Request;
 use risetime_model::{Experiment, Workload};
 use risetime_sim::Simulator;
 use risetime_trace::Backend;
 use std::sync::Arc;
+use stopwatch::measure;
 
 /// Sixty tasks that run a fifth to a third of the time each: about two per CPU.
 const CROWD: &str = r#"{
@@ -63,55 +65,32 @@ fn rt50(placement: &str) -> Experiment {
     Experiment { workload: Arc::new(workload.expect("a workload")), ..of }
 }
 
-/// Whole machines: throughput is simulated time, so that "Kelem/s" reads as simulated seconds a second.
-fn machines(c: &mut Criterion) {
+/// Measures simulations of `seconds`, with the trace thrown away and analysed.
+fn simulate(name: &str, seconds: f64, experiment: &Experiment) {
+    let made = (seconds, "simulated seconds");
+    measure(&format!("{name}, null sink"), made, || {
+        Simulator.run(experiment, &mut ()).expect("runs");
+    });
+    measure(&format!("{name}, analyzed"), made, || {
+        let mut analyzer = Analyzer::new(Options::default());
+        Simulator.run(experiment, &mut analyzer).expect("runs");
+        analyzer.finish()
+    });
+}
+
+fn main() {
+    simulate("rampup, 2 s", 2.0, &rampup());
+    simulate("crowd, 2 s", 2.0, &crowd());
+    simulate("rt50, 20 s", 20.0, &rt50("gedf"));
+    simulate("rt50 partitioned, 20 s", 20.0, &rt50("partitioned-ff"));
+    // Whole machines.
     for (workload, platform, seconds) in [("phone", "pixel6", 60.0), ("server", "server256", 1.0)] {
         let experiment = built_in(workload, platform, seconds, "linux-7.2+ni_random=1");
-        let mut group = c.benchmark_group(format!("{workload} on {platform}, {seconds} s"));
-        group.sample_size(10).throughput(Throughput::Elements((seconds * 1e3) as u64));
-        group.bench_function("null sink", |b| {
-            b.iter(|| Simulator.run(&experiment, &mut ()).expect("runs"))
+        let name = format!("{workload} on {platform}, {seconds} s");
+        simulate(&name, seconds, &experiment);
+        measure(&format!("{name}, perfetto"), (seconds, "simulated seconds"), || {
+            let mut writer = risetime_trace::write::perfetto::Writer::new(std::io::sink());
+            Simulator.run(&experiment, &mut writer).expect("runs");
         });
-        group.bench_function("analyzed", |b| {
-            b.iter(|| {
-                let mut analyzer = Analyzer::new(Options::default());
-                Simulator.run(&experiment, &mut analyzer).expect("runs");
-                analyzer.finish()
-            });
-        });
-        group.bench_function("perfetto", |b| {
-            b.iter(|| {
-                let mut writer = risetime_trace::write::perfetto::Writer::new(std::io::sink());
-                Simulator.run(&experiment, &mut writer).expect("runs")
-            });
-        });
-        group.finish();
     }
 }
-
-fn benches(c: &mut Criterion) {
-    let all = [
-        ("rampup 2 s", rampup()),
-        ("crowd 2 s", crowd()),
-        ("rt50 20 s", rt50("gedf")),
-        ("rt50 partitioned 20 s", rt50("partitioned-ff")),
-    ];
-    for (name, experiment) in all {
-        let mut group = c.benchmark_group(name);
-        group.sample_size(20);
-        group.bench_function("null sink", |b| {
-            b.iter(|| Simulator.run(&experiment, &mut ()).expect("runs"))
-        });
-        group.bench_function("analyzed", |b| {
-            b.iter(|| {
-                let mut analyzer = Analyzer::new(Options::default());
-                Simulator.run(&experiment, &mut analyzer).expect("runs");
-                analyzer.finish()
-            });
-        });
-        group.finish();
-    }
-}
-
-criterion_group!(all, benches, machines);
-criterion_main!(all);

@@ -4,8 +4,8 @@ use crate::{Event, Header, Hears, Memory, TraceSink};
 use risetime_kernel::units::Instant;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-/// Events that are handed over together: some 130 kB, so that several fit into a second-level cache.
-const BATCH: usize = 1024;
+/// Events that are handed over together: some 33 kB, so that all of them leave most of a second-level cache to both sides.
+const BATCH: usize = 256;
 /// Batches on their way: a maker that is faster waits.
 const AHEAD: usize = 4;
 

@@ -169,7 +169,7 @@ fn task_result(
     let reservation = t.reservation(of, end, told);
     notes.extend(reservation.as_ref().and_then(|r| behind(&t.comm, r)));
     let looked_for = t.watch.take().and_then(|watch| watch.finish(end));
-    let whole = t.whole.result(machine);
+    let whole = t.whole.result(&t.whole_longer, machine);
     let figures = t.reported();
     let mut result =
         TaskResult { policies, reservation, looked_for, whole, ..figures.result(levels, machine) };

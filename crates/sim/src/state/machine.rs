@@ -227,6 +227,7 @@ pub(crate) struct Cpu {
     pub(crate) irq_work_until: Instant,
     /// Time at which an irq work that takes no time is yet to wake its kthread.
     pub(crate) irq_work_at: Option<Instant>,
+    pub(crate) drawn: Drawn,
     /// `tick_nohz_get_idle_calls_cpu`.
     pub(crate) idle_calls: u64,
     /// Timers of the classes.
@@ -253,7 +254,6 @@ pub(crate) struct Cpu {
     pub(crate) idle_time: IdleTime,
     /// `CPUTIME_NICE`: ticks that found a task of a nice value above 0.
     pub(crate) nice_time: Span,
-    pub(crate) drawn: Drawn,
 }
 
 /// An idle CPU.
@@ -413,6 +413,7 @@ pub(crate) struct Task {
     pub(crate) todo: Todo,
     /// Kind of that work (`RunOf`), 0 the plain work.
     pub(crate) kind: u16,
+    pub(crate) drawn: Drawn,
     pub(crate) wakees: Wakees,
     pub(crate) role: Role,
     /// Policy and class of the task.
@@ -443,7 +444,6 @@ pub(crate) struct Task {
     pub(crate) begins_in: Span,
     /// The CPUs to which it binds itself when it first runs.
     pub(crate) binds_itself: Option<Box<CpuSet>>,
-    pub(crate) drawn: Drawn,
 }
 
 /// Kind of a task.

@@ -237,6 +237,8 @@ impl Slots {
 #[derive(Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
+    /// Event that is due before all of the heap: most of those that are queued follow at once, or in some µs.
+    front: Option<Entry>,
     slots: Slots,
     sequence: u64,
 }
@@ -264,20 +266,30 @@ impl Queue {
 
     #[inline(never)]
     fn push_other(&mut self, entry: Entry) {
-        self.heap.push(entry);
+        let first = self.front.as_ref().or(self.heap.peek()).map_or(NEVER, |e| e.key);
+        if entry.key > first {
+            self.heap.push(entry);
+        } else if let Some(second) = self.front.replace(entry) {
+            self.heap.push(second);
+        }
+    }
+
+    /// Takes the first event that is no slot's.
+    fn pop_other(&mut self) -> Option<Ev> {
+        self.front.take().or_else(|| self.heap.pop()).map(|e| e.ev)
     }
 
     /// The next event, if it is due by `end`.
     pub(crate) fn pop_until(&mut self, end: Instant) -> Option<(Instant, Ev)> {
         let slot = self.slots.first();
-        let event = self.heap.peek().map_or(NEVER, |e| e.key);
+        let event = self.front.as_ref().or(self.heap.peek()).map_or(NEVER, |e| e.key);
         let first = slot.min(event);
         let at = time_of(first);
         if first == NEVER || at > end {
             return None;
         }
         if event < slot {
-            return self.heap.pop().map(|e| (at, e.ev));
+            return self.pop_other().map(|ev| (at, ev));
         }
         let (slot, generation) = self.slots.pop(first);
         let cpu = CpuId((slot / 2) as u32);

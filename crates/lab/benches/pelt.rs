@@ -5,12 +5,13 @@
 //! before 5.1. The kernel's own C does 80 to 100 million a second on the same kind of machine; what
 //! limits both is the divisions at a boundary, each waiting for the sums.
 
-use std::hint::black_box;
+mod stopwatch;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use risetime_kernel::pelt::{Decay, Pelt, SchedAvg, update_load_avg_se};
 use risetime_kernel::pelt_before::Scale;
 use risetime_kernel::units::{Capacity, ClockPelt, Weight};
+use std::hint::black_box;
+use stopwatch::measure;
 
 const UPDATES: u64 = 10_000;
 
@@ -27,27 +28,16 @@ fn series<'a>(pelt: impl Into<Pelt<'a>>, step_ns: u64) -> SchedAvg {
     sa
 }
 
-fn pelt(c: &mut Criterion) {
-    let mut group = c.benchmark_group("pelt");
-    group.throughput(Throughput::Elements(UPDATES));
-    group.bench_function("tick 1 ms, 32 ms", |b| {
-        b.iter(|| series(black_box(&Decay::MS32), black_box(1_000_000)));
-    });
-    group.bench_function("tick 4 ms, 32 ms", |b| {
-        b.iter(|| series(black_box(&Decay::MS32), black_box(4_000_000)));
-    });
-    group.bench_function("every 100 us, 32 ms", |b| {
-        b.iter(|| series(black_box(&Decay::MS32), black_box(100_000)));
-    });
-    group.bench_function("tick 4 ms, 8 ms", |b| {
-        b.iter(|| series(black_box(&Decay::MS8), black_box(4_000_000)));
-    });
-    group.bench_function("tick 1 ms, before 5.1", |b| {
-        let scale = Some(Scale { freq: 700, cpu: Capacity(512) });
-        b.iter(|| series(black_box(Pelt { decay: &Decay::MS32, scale }), black_box(1_000_000)));
-    });
-    group.finish();
+fn main() {
+    let of = |name: &str, decay: &Decay, step_ns: u64| {
+        let made = (UPDATES as f64, "updates");
+        measure(name, made, || series(black_box(decay), black_box(step_ns)));
+    };
+    of("pelt, tick 1 ms, 32 ms", &Decay::MS32, 1_000_000);
+    of("pelt, tick 4 ms, 32 ms", &Decay::MS32, 4_000_000);
+    of("pelt, every 100 us, 32 ms", &Decay::MS32, 100_000);
+    of("pelt, tick 4 ms, 8 ms", &Decay::MS8, 4_000_000);
+    let scale = Some(Scale { freq: 700, cpu: Capacity(512) });
+    let before = || series(black_box(Pelt { decay: &Decay::MS32, scale }), black_box(1_000_000));
+    measure("pelt, tick 1 ms, before 5.1", (UPDATES as f64, "updates"), before);
 }
-
-criterion_group!(benches, pelt);
-criterion_main!(benches);
