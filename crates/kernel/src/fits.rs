@@ -100,19 +100,19 @@ pub struct MisfitTask {
     pub max_allowed_capacity: Capacity,
     /// [`util_fits_cpu`] says [`Fit::Fits`] of it on this CPU (`task_fits_cpu`).
     pub fits: bool,
-    /// `task_h_load()`: its load, in the root group its `load_avg`.
-    pub h_load: u64,
 }
 
 /// The new `rq->misfit_task_load`: 0, or the load (at least 1) of a task that needs a bigger CPU.
 ///
 /// `None` as task when the CPU runs no fair task. `None` as answer, leave it as it is, on a machine
-/// whose CPUs are all alike. Source: fair.c:update_misfit_status.
+/// whose CPUs are all alike. `task_h_load`: the task's load, in the root group its `load_avg`, asked of one that
+/// needs a bigger CPU alone: asking renews what the groups above are worth. Source: fair.c:update_misfit_status.
 pub fn update_misfit_status(
     rev: KernelRev,
     sched_asym_cpucap_active: bool,
     task: Option<MisfitTask>,
     cpu_capacity: Capacity,
+    task_h_load: impl FnOnce() -> u64,
 ) -> Option<u64> {
     if !sched_asym_cpucap_active {
         return None;
@@ -122,7 +122,7 @@ pub fn update_misfit_status(
             rev.has(features::MAX_ALLOWED_CAPACITY) && cpu_capacity == t.max_allowed_capacity;
         t.nr_cpus_allowed == 1 || biggest || t.fits
     };
-    Some(task.filter(|t| !settled(t)).map_or(0, |t| t.h_load.max(1)))
+    Some(task.filter(|t| !settled(t)).map_or(0, |_| task_h_load().max(1)))
 }
 
 /// Whether a CPU's misfit task is reason to wake an idle CPU: since 6.10 always, as only a task that may
@@ -219,24 +219,22 @@ mod tests {
 
     #[test]
     fn misfit_is_for_tasks_that_could_go_somewhere_bigger() {
-        let task = MisfitTask {
-            nr_cpus_allowed: 8,
-            max_allowed_capacity: Capacity(1024),
-            fits: false,
-            h_load: 0,
-        };
-        let update = |rev, task| update_misfit_status(rev, true, task, Capacity(459));
-        assert_eq!(update(KernelRev::V7_2, Some(task)), Some(1), "never 0");
-        assert_eq!(update(KernelRev::V7_2, Some(MisfitTask { h_load: 700, ..task })), Some(700));
-        assert_eq!(update(KernelRev::V7_2, Some(MisfitTask { fits: true, ..task })), Some(0));
-        assert_eq!(
-            update(KernelRev::V7_2, Some(MisfitTask { nr_cpus_allowed: 1, ..task })),
-            Some(0)
-        );
-        assert_eq!(update(KernelRev::V7_2, None), Some(0));
+        let task =
+            MisfitTask { nr_cpus_allowed: 8, max_allowed_capacity: Capacity(1024), fits: false };
+        let of = |rev, task, load| update_misfit_status(rev, true, task, Capacity(459), || load);
+        assert_eq!(of(KernelRev::V7_2, Some(task), 0), Some(1), "never 0");
+        assert_eq!(of(KernelRev::V7_2, Some(task), 700), Some(700));
         let on_little = MisfitTask { max_allowed_capacity: Capacity(459), ..task };
-        assert_eq!(update(KernelRev::V7_2, Some(on_little)), Some(0));
-        assert_eq!(update(KernelRev::V6_8, Some(on_little)), Some(1), "not looked at yet");
-        assert_eq!(update_misfit_status(KernelRev::V7_2, false, Some(task), Capacity(459)), None);
+        assert_eq!(of(KernelRev::V6_8, Some(on_little), 0), Some(1), "not looked at yet");
+        let settled = |task| {
+            let unasked = || unreachable!("its load is not asked for");
+            update_misfit_status(KernelRev::V7_2, true, task, Capacity(459), unasked)
+        };
+        assert_eq!(settled(Some(MisfitTask { fits: true, ..task })), Some(0));
+        assert_eq!(settled(Some(MisfitTask { nr_cpus_allowed: 1, ..task })), Some(0));
+        assert_eq!(settled(Some(on_little)), Some(0));
+        assert_eq!(settled(None), Some(0));
+        let alike = update_misfit_status(KernelRev::V7_2, false, Some(task), Capacity(459), || 0);
+        assert_eq!(alike, None);
     }
 }

@@ -206,10 +206,9 @@ impl<'a> Reasons<'a> {
                 nr_cpus_allowed: allowed.len() as u32,
                 max_allowed_capacity: allowed.iter().map(capacity).max().unwrap_or_default(),
                 fits: util_fits_cpu(util, clamps.min, clamps.max, of, true) == Fit::Fits,
-                h_load: 1,
             }
         });
-        let load = update_misfit_status(TOLD, self.asym, state, original);
+        let load = update_misfit_status(TOLD, self.asym, state, original, || 1);
         let misfit = task.filter(|_| load.is_some_and(|load| load != 0));
         if std::mem::replace(&mut self.cpus[cpu.index()].misfit, misfit) != misfit {
             self.sink.event(at, &Event::Misfit { cpu, task: misfit });

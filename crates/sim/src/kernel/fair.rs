@@ -325,15 +325,15 @@ impl Rq<'_, '_> {
         if !self.m().root.asym_cpucap || !pulled {
             return;
         }
-        let h_load = task.map_or(0, |task| self.m().task_h_load(task));
         let state = task.map(|task| MisfitTask {
             nr_cpus_allowed: self.m().task(task).nr_cpus_allowed,
             max_allowed_capacity: self.m().task(task).max_allowed_capacity,
             fits: self.m().task_fits(task, cpu) == Fit::Fits,
-            h_load,
         });
         let capacity = self.m().cpu(cpu).capacity;
-        let Some(load) = update_misfit_status(self.m().rev, true, state, capacity) else { return };
+        let h_load = || task.map_or(0, |task| self.m().task_h_load(task));
+        let load = update_misfit_status(self.m().rev, true, state, capacity, h_load);
+        let Some(load) = load else { return };
         let before = std::mem::replace(&mut self.c().misfit_task_load, load);
         if (before == 0) != (load == 0) {
             self.emit(Event::Misfit { cpu, task: task.filter(|_| load != 0) });
