@@ -173,6 +173,7 @@ impl Kernel<'_> {
             self.rq(cpu).holds_resched(waits);
         }
         self.m.slots.preempt.waking_on = wakes_from(&self.m, parent, cpu);
+        self.rq(cpu).vendor_new_task(task);
         self.rq(cpu).activate(task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
@@ -344,6 +345,7 @@ impl Rq<'_, '_> {
                 self.put_prev_task(prev, next);
                 self.throttled_by_pick();
                 self.util_est_switched(prev, next);
+                self.vendor_switched(prev);
                 return self.switch(prev, next);
             }
         }
