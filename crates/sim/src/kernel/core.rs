@@ -173,7 +173,9 @@ impl Kernel<'_> {
             self.rq(cpu).holds_resched(waits);
         }
         self.m.slots.preempt.waking_on = wakes_from(&self.m, parent, cpu);
-        self.rq(cpu).vendor_new_task(task);
+        if let Some(nice) = self.rq(cpu).vendor_new_task(task) {
+            self.rq(cpu).set_nice(task, nice);
+        }
         self.rq(cpu).activate(task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);

@@ -10,7 +10,7 @@ use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};
-use risetime_trace::{Backend, Event, Memory, Why};
+use risetime_trace::{Backend, Event, Header, Hears, Memory, TraceSink, Why};
 
 /// A task that is busy from 50 ms on, after short turns.
 const RAMP: &str = r#"{"tasks": {"ramp": {"phases": {
@@ -242,4 +242,53 @@ fn settings_of_the_modules_are_refused_without_them() {
         let error = error.to_string();
         assert!(error.contains("modules that Pixel phones run"), "{error}");
     }
+}
+
+#[test]
+fn a_real_time_task_goes_to_the_least_important_cpu_and_of_like_ones_to_an_idle_small_one() {
+    let workload = |min: u32| {
+        format!(
+            r#"{{"tasks": {{"fair": {{"cpus": [0], "util_min": {min}, "loop": -1, "run": 900, "sleep": 100}},
+            "rt": {{"policy": "SCHED_FIFO", "priority": 10, "util_min": 0, "loop": -1, "run": 50, "sleep": 3950}}}}}}"#
+        )
+    };
+    let of = |min| places(&run(&made("pixel9", "pixel-6.1", &workload(min), 200)));
+    for min in [0, 100] {
+        let all = of(min);
+        assert!(all.len() > 30, "{all:?}");
+        // CPU 0 is busy, and with a clamp more important; idle ones are like each other but in size.
+        assert!(all.iter().skip(2).all(|(cpu, _)| (1..4).contains(&cpu.0)), "{all:?}");
+    }
+}
+
+/// The priority of the first task, as it was told last.
+struct Priority(Option<i32>);
+
+impl TraceSink for Priority {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, _: Instant, event: &Event) {
+        if let Event::Prio { task: TaskId(0), prio } = event {
+            self.0 = Some(*prio);
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+    fn listens(&self) -> Hears {
+        Hears::Attributes
+    }
+}
+
+#[test]
+fn threads_of_a_hint_session_have_the_highest_nice_value() {
+    let workload = r#"{"tasks": {
+        "ui": {"job": {"name": "frame", "tasks": ["render"], "hint_session": {"target": 10000}},
+            "loop": -1, "run": 3000, "resume": "render", "timer": {"ref": "unique", "period": 16667}},
+        "render": {"loop": -1, "suspend": "render", "run": 3000}}}"#;
+    let nice = |policy: &str| {
+        let mut seen = Priority(None);
+        Simulator.run(&made("pixel9", policy, workload, 200), &mut seen).expect("a run");
+        seen.0
+    };
+    assert_eq!(nice("pixel-6.1+power_hal=pixel"), Some(100));
+    assert_eq!(nice("pixel-6.1+power_hal=pixel+boost_adpf_prio=0"), Some(120));
+    assert_eq!(nice("pixel-6.1"), Some(120), "no power HAL hears of the session");
 }

@@ -103,14 +103,14 @@ macro_rules! items {
             ug: named!(
                 "ug",
                 "utilization group, 0 = background, 1 = foreground, 2 = by priority (unset), of tasks",
-                "",
+                "number",
                 2,
                 2
             ),
             skip_mask: named!(
                 "group_cfs_skip_mask",
                 "CPUs, a bit each, that placement leaves out where there are others, for tasks",
-                "",
+                "CPUs",
                 0xffff_ffff,
                 0
             ),

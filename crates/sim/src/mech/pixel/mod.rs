@@ -9,6 +9,8 @@
 //!  fits        a threshold by time, or a margin; no boost out of reach          state.rs
 //!  clamps      those of the task's vendor group                                 limits_of
 //!  wakeup      sync, previous CPU, prefer_idle, importance, packing, energy     `pixel`
+//!  real-time   the least important CPU that fits, the least busy, the smallest   rt.rs
+//!  newly idle  pulls a thread of a hint session that waits                       rt.rs
 //! ```
 //!
 //! Groups are in [`groups`], arithmetic in [`risetime_kernel::pixel`]. None of this could be held
@@ -18,8 +20,8 @@
 //! (`pmu_limit_enable`; no public script switches their poll on), hrtick, idle injection,
 //! `teo_util_threshold`, the filters of clamps (`uclamp_min_filter_*`, `uclamp_max_filter_*`),
 //! clamps by nice values, `thermal_cap_margin` (of later branches: where it acts could not be
-//! read), priorities of ADPF tasks (`boost_adpf_prio`), what binder hands on, tasks known by their
-//! libraries or names, the pull of ADPF tasks by an idle CPU, and `latency_ns` and its neighbours.
+//! read), what binder hands on, tasks known by their libraries or names, preemption by ADPF tasks
+//! (a hook that looks at groups as if they were tasks), and `latency_ns` and its neighbours.
 //!
 //! `DEVIATES(pixel-adpf)`: a thread of a session counts as one from the start, on a phone from when
 //! its session has been made.
@@ -27,6 +29,7 @@
 //! Source: see [`risetime_kernel::pixel`].
 
 mod groups;
+mod rt;
 pub(crate) mod state;
 mod tasks;
 pub(crate) mod tunables;
@@ -153,6 +156,14 @@ setting!(
     Neutral::Int(1)
 );
 setting!(
+    BOOST_ADPF_PRIO,
+    "boost_adpf_prio",
+    "1: threads of hint sessions have nice -20 (unset: 1)",
+    "",
+    SWITCH,
+    Neutral::Int(1)
+);
+setting!(
     UTIL_POST_INIT_SCALE,
     "util_post_init_scale",
     "util of a new task on a CPU without fair ones, without automatic headroom (unset: 512)",
@@ -164,7 +175,7 @@ setting!(
     BG_AUTO_PRIO,
     "ug_bg_auto_prio",
     "priority from which on tasks of groups with ug 2 count as background, 120 = nice 0 (unset: 130)",
-    "",
+    "priority",
     (100, 139),
     Neutral::Int(130)
 );
@@ -223,6 +234,7 @@ const GROUP: Group = Group::of(&[
     REDUCE_PREFER_IDLE.0,
     PREFER_PREV_CPU.0,
     ADPF_RAMPUP_MULTIPLIER.0,
+    BOOST_ADPF_PRIO.0,
     UTIL_POST_INIT_SCALE.0,
     BG_AUTO_PRIO.0,
     BG_THROTTLE.0,
@@ -243,7 +255,7 @@ const OF_GROUPS: Group =
 /// Errors: those.
 fn check(_: &Platform, policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     let own = &[AUTO_MARGINS, UTIL_THRESHOLD, AUTO_UCLAMP_MAX, NPI_PACKING, REDUCE_PREFER_IDLE];
-    let more = &[PREFER_PREV_CPU, ADPF_RAMPUP_MULTIPLIER, UTIL_POST_INIT_SCALE];
+    let more = &[PREFER_PREV_CPU, ADPF_RAMPUP_MULTIPLIER, BOOST_ADPF_PRIO, UTIL_POST_INIT_SCALE];
     let ugs = &[BG_AUTO_PRIO, BG_THROTTLE, BG_UCLAMP_MAX, FG_THROTTLE, FG_UCLAMP_MAX];
     if form(settings).is_none() {
         let set = own.iter().chain(more).chain(ugs).find(|s| settings.is_set_anywhere(*s));
@@ -309,6 +321,7 @@ fn vendor(e: &Experiment, m: &Machine) -> Vendor {
         npi_packing: on(&NPI_PACKING, 1),
         reduce_prefer_idle: on(&REDUCE_PREFER_IDLE, 1),
         prefer_prev_cpu: on(&PREFER_PREV_CPU, 1),
+        boost_adpf_prio: on(&BOOST_ADPF_PRIO, 1),
         adpf_rampup_multiplier: int(settings, &ADPF_RAMPUP_MULTIPLIER, 1) as u32,
         util_post_init_scale: int(settings, &UTIL_POST_INIT_SCALE, 512),
         bg_auto_prio: settings.get(&BG_AUTO_PRIO).unwrap_or(130) as i32,

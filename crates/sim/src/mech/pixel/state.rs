@@ -87,6 +87,7 @@ pub(crate) struct Vendor {
     pub(crate) npi_packing: bool,
     pub(crate) reduce_prefer_idle: bool,
     pub(crate) prefer_prev_cpu: bool,
+    pub(crate) boost_adpf_prio: bool,
     pub(crate) adpf_rampup_multiplier: u32,
     pub(crate) util_post_init_scale: u64,
     /// `ug_bg_auto_prio`, of 100 to 139.

@@ -122,11 +122,12 @@ impl Rq<'_, '_> {
     }
 
     /// `rvh_post_init_entity_util_avg_pixel_mod`, once the kernel's own rule has been applied; and
-    /// the clamps of its vendor group.
-    pub(crate) fn vendor_new_task(&mut self, task: TaskId) {
+    /// the clamps of its vendor group. Returns the nice value that a thread of a session is given.
+    pub(crate) fn vendor_new_task(&mut self, task: TaskId) -> Option<i8> {
         let cpu = self.cpu;
-        let Some(vendor) = self.m().vendor() else { return };
+        let vendor = self.m().vendor()?;
         let (auto, scale) = (vendor.auto_headroom, vendor.util_post_init_scale);
+        let boosts = vendor.boost_adpf_prio && vendor.is_adpf(task) && self.m().is_fair(task);
         let group = self.m().task(task).group;
         let empty = self.m().cfs_avg_of(cpu, group).avg.util_avg == Util(0);
         let (capacity, limits) = (self.m().cpu(cpu).capacity, self.m().limits_of(group));
@@ -139,5 +140,6 @@ impl Rq<'_, '_> {
             let util = post_init_util(capacity, scale);
             (t.avg.util_avg, t.avg.runnable_avg) = (util, util);
         }
+        boosts.then_some(-20)
     }
 }

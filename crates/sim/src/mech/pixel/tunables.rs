@@ -67,8 +67,8 @@ tunable!(
 tunable!(
     pub(crate) DOWN_RATE_LIMIT_SCALE_POW,
     "down_rate_limit_scale_pow",
-    "power of the ratio of frequencies that scales down_rate_limit_us; of one policy: down_rate_limit_scale_pow.policyN",
-    "",
+    "number of times that the ratio of frequencies scales down_rate_limit_us; of one policy: down_rate_limit_scale_pow.policyN",
+    "times",
     (1, 64),
     Default::Int(1)
 );
