@@ -38,6 +38,7 @@ pub mod overcommit;
 pub mod pelt;
 pub mod pelt_before;
 pub mod pelt_cfs;
+pub mod pixel;
 pub mod response_time;
 mod rev;
 pub mod rt;

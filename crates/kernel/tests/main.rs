@@ -11,5 +11,6 @@ mod eevdf;
 mod golden;
 mod intel_pstate;
 mod kernel_c;
+mod pixel;
 mod properties;
 mod thermal;

@@ -126,8 +126,18 @@ fn shipped(platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]) ->
 const UNCOOLED: &str = "hikey620-uncooled";
 
 /// Platforms that came after the pairs of workloads and platforms were made, which go by position.
-const LATER: [&str; 8] =
-    [UNCOOLED, "lunar-lake", "mt8195", "rk3588", "ryzen-8840u", "sc8280xp", "sm8550", "steam-deck"];
+const LATER: [&str; 10] = [
+    UNCOOLED,
+    "lunar-lake",
+    "mt8195",
+    "pixel8",
+    "pixel9",
+    "rk3588",
+    "ryzen-8840u",
+    "sc8280xp",
+    "sm8550",
+    "steam-deck",
+];
 
 const GENERATIONS: [&str; 7] =
     ["linux-6.1", "linux-6.6", "linux-6.8", "linux-6.11", "linux-6.12", "linux-7.2", "linux-7.3"];

@@ -56,7 +56,8 @@ fn kinds() -> Vec<String> {
     );
     let older = library::policies().into_iter().map(|p| p.name.to_string());
     all.extend(older.filter(|name| {
-        name.starts_with("linux-3") || name.starts_with("linux-4") || name.starts_with("linux-5")
+        let begins = ["linux-3", "linux-4", "linux-5", "pixel"];
+        begins.iter().any(|begin| name.starts_with(begin))
     }));
     all
 }

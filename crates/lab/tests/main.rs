@@ -23,6 +23,7 @@ mod perfetto;
 mod rampup;
 mod saved;
 mod side_by_side;
+mod what_shipped;
 
 #[path = "../../../tests/page.rs"]
 mod page;

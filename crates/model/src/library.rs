@@ -41,6 +41,8 @@ pub fn platforms() -> Vec<Entry> {
         ("mt8195", include_str!("../../../platforms/mt8195.toml"), &[]),
         ("odroid-xu4", include_str!("../../../platforms/odroid-xu4.toml"), &[]),
         ("pixel6", include_str!("../../../platforms/pixel6.toml"), &[]),
+        ("pixel8", include_str!("../../../platforms/pixel8.toml"), &[]),
+        ("pixel9", include_str!("../../../platforms/pixel9.toml"), &[]),
         ("power-2061", include_str!("../../../platforms/power-2061.toml"), &[]),
         ("rk3588", include_str!("../../../platforms/rk3588.toml"), &[]),
         ("rpi4", include_str!("../../../platforms/rpi4.toml"), &[]),
@@ -101,6 +103,12 @@ pub fn policies() -> Vec<Entry> {
         ("rfc-v1-p15", include_str!("../../../policies/rfc-v1-p15.toml"), &[]),
         ("rfc-v1-p16", include_str!("../../../policies/rfc-v1-p16.toml"), &[]),
         ("rfc-v2", include_str!("../../../policies/rfc-v2.toml"), &[]),
+        ("pixel-5.10", include_str!("../../../policies/pixel-5.10.toml"), &[]),
+        ("pixel-6.1", include_str!("../../../policies/pixel-6.1.toml"), &[]),
+        ("pixel-6.1-fixed", include_str!("../../../policies/pixel-6.1-fixed.toml"), &[]),
+        ("pixel6-init", include_str!("../../../policies/pixel6-init.toml"), &[]),
+        ("pixel8-init", include_str!("../../../policies/pixel8-init.toml"), &[]),
+        ("pixel9-init", include_str!("../../../policies/pixel9-init.toml"), &[]),
     ])
 }
 

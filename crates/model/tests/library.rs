@@ -15,6 +15,7 @@ fn every_built_in_platform_parses_without_an_unknown_warning() {
         let known = |w: &String| match e.name {
             _ if p.scaling_driver().is_some() && w.contains("never held to such hardware") => true,
             "pixel6" => w.contains("400000 kHz inefficient"),
+            "pixel8" => w.contains("324000 kHz inefficient"),
             "hikey620" | "hikey620-uncooled" => w.contains("208000 kHz inefficient"),
             "odroid-xu4" => w.contains("kHz inefficient"),
             "exynos5800" | "server64" | "lunar-lake" | "mt8195" => w.contains("no power"),

@@ -173,6 +173,9 @@ impl Kernel<'_> {
             self.rq(cpu).holds_resched(waits);
         }
         self.m.slots.preempt.waking_on = wakes_from(&self.m, parent, cpu);
+        if let Some(nice) = self.rq(cpu).vendor_new_task(task) {
+            self.rq(cpu).set_nice(task, nice);
+        }
         self.rq(cpu).activate(task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
@@ -345,6 +348,7 @@ impl Rq<'_, '_> {
                 self.put_prev_task(prev, next);
                 self.throttled_by_pick();
                 self.util_est_switched(prev, next);
+                self.vendor_switched(prev);
                 return self.switch(prev, next);
             }
         }

@@ -194,6 +194,7 @@ impl Rq<'_, '_> {
         if forgets && self.m().need_resched.contains(cpu) {
             self.forget_resched();
         }
+        self.vendor_enqueued(task, kind != EnqueueKind::Migrated);
         if waking && counted {
             self.check_update_overutilized();
         }
@@ -230,6 +231,7 @@ impl Rq<'_, '_> {
         } else if !sleep && !delayed_already {
             self.util_est_running(task);
         }
+        self.vendor_dequeues(task, kind != DequeueKind::Migrate);
         if sleep {
             let cfs = self.queue_mut(group);
             cfs.clear_delta_exec(task);

@@ -33,6 +33,7 @@ impl Rq<'_, '_> {
         self.hears_at_tick();
         self.account_nice(curr);
         self.pressure_tick();
+        self.vendor_ramps_up(curr, true);
         self.task_tick(curr);
         self.trigger_load_balance();
         self.governor_attends(Occasion::Tick);

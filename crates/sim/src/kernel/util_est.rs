@@ -95,6 +95,10 @@ impl Rq<'_, '_> {
             t.util_est = held;
             return;
         }
+        if self.vendor_samples(task) {
+            return;
+        }
+        let t = self.t(task);
         if off {
             t.util_est = UTIL_EST_OFF;
         } else {

@@ -21,6 +21,7 @@ pub(crate) mod hrtimers;
 pub(crate) mod muqss;
 pub(crate) mod overcommit;
 pub(crate) mod perf_domain;
+pub(crate) mod pixel;
 pub(crate) mod preempt;
 pub(crate) mod pressure;
 pub(crate) mod pstate;
@@ -47,6 +48,7 @@ macro_rules! mechanisms {
             high,
             overcommit,
             series,
+            pixel,
             before,
             pressure,
             thermal,

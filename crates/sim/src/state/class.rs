@@ -2,6 +2,7 @@
 //!
 //! What each class does: `kernel/class/`.
 
+use crate::mech::pixel::state::form;
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Placed;
@@ -377,6 +378,7 @@ fn clamps_asked(e: &Experiment) -> bool {
     let mut tasks = e.workload.tasks.iter().chain(&e.workload.forked);
     let attr = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
     e.settings.get(&RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
+        || form(&e.settings).is_some()
         || set(&UCLAMP_MIN)
         || set(&UCLAMP_MAX)
         || tasks.any(|t| attr(&t.attr) || t.phases.iter().any(|p| attr(&p.attr)))

@@ -315,7 +315,12 @@ pub(crate) fn level_avg<'a>(
 impl Machine {
     /// The clamps that a task of `group` may ask for.
     pub(crate) fn limits_of(&self, group: GroupId) -> UclampLimits {
-        self.hook(self.groups.limits(group), |h, own| h.uclamp_limits(group, own))
+        let own = self.groups.limits(group);
+        let own = match self.slots.pixel.as_deref() {
+            Some(vendor) => vendor.limits(own, group),
+            None => own,
+        };
+        self.hook(own, |h, own| h.uclamp_limits(group, own))
     }
 
     /// The queue that tasks of `g` are in on `cpu`.

@@ -714,6 +714,10 @@ impl Cpu {
     /// `util_fits_cpu`.
     #[inline]
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util) -> Fit {
+        let vendor = self.slots.pixel.fits(util, Uclamp { min, max }, self.capacities());
+        if let Some(fits) = vendor {
+            return if fits { Fit::Fits } else { Fit::DoesNotFit };
+        }
         match self.slots.series.fits(util, self.cpu_capacity) {
             Some(fits) => util_fits_cpu_from(fits, util, min, max, self.capacities(), true),
             None => util_fits_cpu(util, min, max, self.capacities(), true),

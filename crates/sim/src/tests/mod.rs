@@ -29,6 +29,7 @@ mod metamorphic;
 mod muqss;
 #[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
 mod overcommit;
+mod pixel;
 mod placed;
 mod power_hal;
 mod pressure;

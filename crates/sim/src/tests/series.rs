@@ -528,7 +528,14 @@ fn every_preset_runs_on_every_platform() {
                 });
                 assert!(outcome.events > 100, "{} on {}", policy.name, platform.name);
                 let known = |note: &String| {
-                    let about = ["ni_random=0", "tracker=walt", "amd-pstate in", "intel_pstate in"];
+                    let about = [
+                        "ni_random=0",
+                        "tracker=walt",
+                        "amd-pstate in",
+                        "intel_pstate in",
+                        "The Pixel modules",
+                        "Nominal response times",
+                    ];
                     about.iter().any(|about| note.starts_with(about))
                 };
                 assert!(outcome.notes.iter().all(known), "{:?}", outcome.notes);

@@ -70,6 +70,7 @@ use risetime_kernel::features;
 use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::settings::{Default, Home, Int, Param, Range, keys};
+use risetime_trace::Why;
 
 pub(crate) const NI_RANDOM: Int = Int::new(Param {
     name: keys::NI_RANDOM.name(),
@@ -319,6 +320,10 @@ impl Kernel<'_> {
             return false;
         }
         c.idle_stamp = c.clock.clock;
+        if let Some((task, from)) = self.m.vendor_pulls(cpu) {
+            self.move_queued(task, from, cpu, Why::NewIdle);
+            return true;
+        }
         let overloaded = self.m.root.overloaded;
         if overloaded {
             self.rq(cpu).update_blocked_groups();

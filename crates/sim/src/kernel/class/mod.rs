@@ -102,6 +102,7 @@ impl Rq<'_, '_> {
         self.account_between();
         // A task that is moved asleep, its dequeue delayed, has been counted out.
         let asleep = self.m().task(task).entity.is_some_and(|e| e.sched_delayed);
+        self.vendor_before_enqueue(task);
         if self.m().clamps_count(class) && !asleep {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
         }

@@ -86,7 +86,10 @@ impl SchedClass for RealTime {
         waker: Waker,
         effects: &mut Effects,
     ) -> Placed {
-        select_task_rq_rt(m, task, waker.cpu, effects)
+        match m.vendor() {
+            Some(vendor) => m.vendor_select_rt(vendor, task, waker),
+            None => select_task_rq_rt(m, task, waker.cpu, effects),
+        }
     }
     fn select_task_rq_fork(
         &self,

@@ -93,6 +93,9 @@ fn find_lowest_rq(
     if m.task(task).nr_cpus_allowed == 1 {
         return None;
     }
+    if let Some(vendor) = m.vendor() {
+        return m.vendor_lowest_rqs(vendor, task, m.task(task).clamps()).first().copied();
+    }
     let lowest = m.cpupri_find(task, None)?;
     Some(nearest_of(m, &lowest, m.task(task).cpu, this_cpu, effects))
 }

@@ -9,6 +9,7 @@ pub(crate) mod fixed;
 pub(crate) mod interactive;
 pub(crate) mod ondemand;
 pub(crate) mod sampling;
+pub(crate) mod sched_pixel;
 pub(crate) mod schedfreq;
 pub(crate) mod schedutil;
 pub(crate) mod schedutil_2016;
@@ -219,6 +220,7 @@ pub const REGISTRY: &[Descriptor] = &[
     interactive::DESCRIPTOR,
     schedfreq::DESCRIPTOR,
     schedfreq::ANDROID,
+    sched_pixel::DESCRIPTOR,
 ];
 
 /// The cpufreq governor of every domain.

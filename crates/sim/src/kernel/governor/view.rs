@@ -7,15 +7,18 @@ use crate::state::hooks::Step;
 use crate::state::machine::{FreqDomain, Machine};
 use crate::state::needs::Needs;
 use risetime_kernel::KernelRev;
-use risetime_kernel::cpu_util::{EffectiveUtil, effective_cpu_util};
+use risetime_kernel::cpu_util::{CpuUtilType, EffectiveUtil, effective_cpu_util};
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::intel_pstate;
 use risetime_kernel::opp::{
     FreqTableEntry, Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target,
 };
+use risetime_kernel::pixel::IowaitBoost;
 use risetime_kernel::schedfreq::of_own;
 use risetime_kernel::uclamp::uclamp_rq_is_capped;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
+use risetime_trace::Why;
+use std::cmp::Ordering;
 
 /// A governor's view of its domain.
 pub struct DomainView<'a> {
@@ -205,6 +208,47 @@ impl DomainView<'_> {
         effects: Option<&mut Effects>,
     ) -> (Util, Decided) {
         self.machine.dvfs_util(cpu, util, effects)
+    }
+    /// The util that `sched_pixel` asks for on `cpu`, with this iowait boost, and the reason.
+    pub(crate) fn pixel_util(&self, cpu: CpuId, boost: Util) -> (Util, Why) {
+        let m = self.machine;
+        let cfs = match m.vendor() {
+            Some(vendor) => m.vendor_util_cfs(vendor, cpu),
+            None => m.cpu_util_freq(cpu),
+        };
+        let cfs = m.hook(cfs, |h, util| h.effective_util(util));
+        let (rq, kind) = (m.rq_util_for_freq(cpu), CpuUtilType::Frequency);
+        let open = m.vendor_cpu_util(cpu, cfs, &rq, kind, |util| self.wanted(cpu, util));
+        let clamp = |util| m.vendor_clamped(cpu, self.wanted(cpu, util), None);
+        let mut util = m.vendor_cpu_util(cpu, cfs, &rq, kind, clamp);
+        let mut why = match util.cmp(&open) {
+            Ordering::Greater => Why::UclampMin,
+            Ordering::Less => Why::UclampMax,
+            Ordering::Equal => Why::Util,
+        };
+        if boost > util {
+            // The form of 5.10 does not clamp the boost.
+            let old = m.cpu(cpu).slots.pixel.old;
+            let boosted = if old { boost } else { m.vendor_clamped(cpu, boost, None) };
+            (util, why) = (boosted, Why::IowaitBoost);
+        }
+        (util, why)
+    }
+    /// The frequency for `util` of `cpu`, before the driver resolves it (`map_util_freq_pixel_mod`).
+    pub(crate) fn pixel_freq(&self, cpu: CpuId, util: Util) -> KHz {
+        self.within_limits(self.machine.vendor_freq(cpu, util, self.freq_max()))
+    }
+    /// Whether a busy CPU keeps its frequency (the form of 5.10).
+    pub(crate) fn pixel_holds_busy(&self) -> bool {
+        self.machine.cpu(self.domain().cpus[0]).slots.pixel.old
+    }
+    /// `per_cpu_iowait_boost_max_value`.
+    pub(crate) fn pixel_iowait_most(&self, cpu: CpuId) -> u32 {
+        self.machine.cpu(cpu).slots.pixel.iowait_most
+    }
+    /// The iowait boost of a CPU of the policy, now.
+    pub(crate) fn iowait_applies(&self, iowait: &mut IowaitBoost, tick: Span) -> Util {
+        iowait.applies(self.now(), tick, self.capacity(), !self.pixel_holds_busy())
     }
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {

@@ -31,7 +31,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     make: |_, _| Box::new(Fair),
 };
 
-struct Fair;
+pub(super) struct Fair;
 
 impl Placement for Fair {
     fn wake(

@@ -8,6 +8,7 @@ mod energy;
 mod fair;
 pub(crate) mod fork;
 pub(crate) mod idle_sibling;
+mod pixel;
 mod prev;
 mod view;
 pub(crate) mod wake_affine;
@@ -50,7 +51,7 @@ pub struct Descriptor {
 }
 
 /// All placements.
-pub const REGISTRY: &[Descriptor] = &[fair::DESCRIPTOR, prev::DESCRIPTOR];
+pub const REGISTRY: &[Descriptor] = &[fair::DESCRIPTOR, prev::DESCRIPTOR, pixel::DESCRIPTOR];
 
 /// Names of the placements, for the setting `placement`.
 pub const NAMES: &[&str] = &{
@@ -65,7 +66,7 @@ pub const NAMES: &[&str] = &{
 /// Choice of a CPU at wakeups.
 pub const PLACEMENT: Name = Name::new(Param {
     name: "placement",
-    doc: "choice of a CPU at wakeups: fair = EAS, else select_idle_sibling; prev = stay where it was",
+    doc: "choice of a CPU at wakeups: fair = EAS, else select_idle_sibling; prev = stay where it was; pixel = as the modules of Pixel phones (vendor_sched)",
     unit: "",
     range: Range::OneOf(NAMES),
     default: Default::Name("fair"),

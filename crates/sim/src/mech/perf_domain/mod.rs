@@ -32,6 +32,7 @@ use crate::mech::mechanism::Mechanism;
 use crate::mech::muqss;
 use crate::mech::perf_domain::state::Switches;
 use crate::mech::perf_domain::state::{PerfDomain, Scale};
+use crate::mech::pixel;
 use crate::mech::pressure;
 use crate::mech::pstate;
 use crate::mech::slots::Id;
@@ -213,7 +214,7 @@ pub(crate) fn is_possible(e: &Experiment, domains: &[FreqDomain], governor: &str
     // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
     let invariant = is_freq_invariant(e) || !rev.has(features::EAS_INVARIANCE);
     // Android's, before mainline's, asked for no governor.
-    (governor == SCHEDUTIL || !rev.has(features::EAS))
+    (governor == SCHEDUTIL || governor == pixel::tunables::NAME || !rev.has(features::EAS))
         && domains.iter().all(|d| !d.slots.perf_domain.states.is_empty())
         && invariant
         && ready_after(&e.settings).is_none()
@@ -234,7 +235,9 @@ pub(crate) fn scale(e: &Experiment, d: &Domain, boost: bool) -> Scale {
     let by_itself = e.policy.kernel.has(features::ARCH_SCALE_FREQ_REF);
     let freq_ref = if by_itself { d.freq_max() } else { cpuinfo_max };
     let kept = |o: &Opp| o.capacity.map(|capacity| (o.freq, capacity));
-    let of_opp = match on(&e.settings, &OPP_CAPACITY) {
+    // The modules of Pixel phones scale time by their own model (`vh_arch_set_freq_scale_pixel_mod`).
+    let own_model = pixel::state::form(&e.settings).is_some() && d.opps[0].capacity.is_some();
+    let of_opp = match on(&e.settings, &OPP_CAPACITY) || own_model {
         true => d.opps.iter().filter_map(kept).collect(),
         false => Vec::new(),
     };
@@ -258,7 +261,7 @@ fn perf_domain(e: &Experiment, index: usize) -> PerfDomain {
     let last = d.freq_boost();
     let made = if on(&e.settings, &COHERENT) { d.freq_max() } else { last };
     em_compute_costs_at(rev, &mut states, d.capacity, made);
-    if !scale.of_opp.is_empty() {
+    if !scale.of_opp.is_empty() && rev.has(features::EM_PERFORMANCE) {
         for (state, (_, capacity)) in states.iter_mut().zip(&scale.of_opp) {
             state.performance = Util(capacity.0);
         }

@@ -27,7 +27,8 @@
 //! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
 //! patches) only patches 4, 7, 9 and 10 are known here, in part. The preset `rfc-v2` takes v1's form of
 //! them and of those that they build on (v1's numbers 2 to 5, 8 to 11, 15), and leaves out what is not
-//! known.
+//! known. It is taken to be on 7.1; on 7.2 and later its `fits_capacity(util, cpu)` meets `invalid_llc_nr`, which passes a number of
+//! CPUs: there mainline's margin stays, and a run says so.
 //!
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.
@@ -39,6 +40,7 @@ use crate::kernel::governor::schedutil;
 use crate::kernel::governor::schedutil::RESPONSE_TIME_MS;
 use crate::mech::before;
 use crate::mech::mechanism::Mechanism;
+use crate::mech::pixel::tunables;
 use crate::mech::series::state::{CpuSeries, Limit, Room, Series};
 use crate::mech::slots::Id;
 use crate::state::machine::Machine;
@@ -332,6 +334,11 @@ fn decay_with(rev: KernelRev, settings: &Settings, multiplier: Option<i64>) -> &
     OTHERS[half_life as usize - 1][shift][form].get_or_init(other)
 }
 
+/// Whether settings that `sched_pixel` has under the same names are schedutil's.
+fn of_schedutil(settings: &Settings) -> bool {
+    !tunables::in_force(settings)
+}
+
 /// The switches that settings ask for.
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
     let on = |of: &Int| settings.get(of) == Some(1);
@@ -357,7 +364,7 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
 }
 
 fn room(settings: &Settings) -> Room {
-    match settings.get(&schedutil::DVFS_HEADROOM) {
+    match settings.get(&schedutil::DVFS_HEADROOM).filter(|_| of_schedutil(settings)) {
         Some(Value::Int(percent)) => Room::Percent((*percent).max(0) as u64),
         Some(Value::Name(name)) if name == "update_delay" => Room::UpdateDelay,
         _ => Room::Mainline,
@@ -384,6 +391,7 @@ pub(crate) fn of_cpu(
     let decay = decay(rev, settings);
     let default_ms = schedutil::response_time_ms(decay, domain);
     let ms = settings.of_policy(&RESPONSE_TIME_MS, domain.cpus[0]);
+    let ms = ms.filter(|_| of_schedutil(settings));
     let tick_us = tick_usec(platform.hz);
     let threshold = || fits_capacity_threshold(decay, margin(settings), domain.capacity, tick_us);
     CpuSeries {
@@ -404,7 +412,7 @@ pub(crate) fn of_cpu(
 /// series leaves the others' factor at 0, so that they stay at their lowest frequency.
 fn add_response_times(platform: &Platform, policy: &Policy, settings: &mut Settings) {
     let all = settings.get(&RESPONSE_TIME_MS);
-    if !settings.is_set_anywhere(&RESPONSE_TIME_MS) {
+    if !settings.is_set_anywhere(&RESPONSE_TIME_MS) || !of_schedutil(settings) {
         return;
     }
     let decay = decay(policy.kernel, settings);
@@ -432,6 +440,14 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
         )
     };
     let mut notes: Vec<String> = e.platform.domains.iter().filter(wraps).map(note).collect();
+    let by_cpu =
+        e.settings.get(&FITS_CAPACITY).is_some_and(|v| matches!(v, Value::Name(n) if n == "rfc"));
+    if by_cpu && e.policy.kernel.has(features::SCHED_CACHE) {
+        notes.push(
+            "fits_capacity=rfc on a kernel with SCHED_CACHE: `invalid_llc_nr` compares threads with a number of CPUs, where a margin by CPU has no meaning (as reposted it would take that number for a CPU's); it keeps mainline's here"
+                .into(),
+        );
+    }
     let hints = |t: &&TaskSpec| {
         !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
     };
