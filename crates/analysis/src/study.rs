@@ -69,21 +69,20 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Compares the figure's rows with the same ones of the experiment, in the same order. One that
-    /// cannot fail under the experiment is neither mended nor broken by it.
+    /// Compares the figure's rows with the same ones of the experiment, in the same order. One is mended within the tolerance that
+    /// it had; one that cannot fail under the experiment is not broken by it.
     pub fn of(about: &str, rows: &[JudgedRow], changed: &[JudgedRow]) -> Elsewhere {
         let judged = || rows.iter().zip(changed).filter(|(row, _)| row.counts());
         let holds = |row: &JudgedRow| row.holds == Some(true);
-        let which = |of: bool| {
-            let turned = judged().filter(|(row, with)| holds(row) == of && holds(with) != of);
-            turned.filter(|(_, with)| !with.blunt()).map(|(row, _)| row.id.clone()).collect()
-        };
+        let mended = judged().filter(|(row, with)| !holds(row) && row.mended_by(with).0);
+        let broken = judged().filter(|(row, with)| holds(row) && !holds(with) && !with.blunt());
+        let ids = |(row, _): (&JudgedRow, &JudgedRow)| row.id.clone();
         Elsewhere {
             about: about.to_string(),
             missing: judged().filter(|(row, _)| !holds(row)).count(),
             holding: judged().filter(|(row, _)| holds(row)).count(),
-            mended: which(false),
-            broken: which(true),
+            mended: mended.map(ids).collect(),
+            broken: broken.map(ids).collect(),
         }
     }
 }
@@ -355,6 +354,16 @@ impl JudgedRow {
         let tolerance = self.tolerance.total();
         self.relation != "≤" && tolerance > 0.0 && tolerance >= self.published.abs()
     }
+    /// Whether it holds under a changed experiment (`with`: the same row there), and within which tolerance: the narrower
+    /// of both, as a wider one argues nothing.
+    pub fn mended_by(&self, with: &JudgedRow) -> (bool, f64) {
+        /// Error that a sum of doubles may have.
+        const EPSILON: f64 = 1e-9;
+        let tolerance = self.tolerance.total().min(with.tolerance.total());
+        let near = with.measured.is_some_and(|m| (m - self.published).abs() <= tolerance + EPSILON);
+        let is_bound = !self.relation.is_empty();
+        (with.holds == Some(true) && (near || is_bound && !with.blunt()), tolerance)
+    }
     /// Whether it is counted and does not hold.
     pub fn misses(&self) -> bool {
         self.counts() && self.holds == Some(false)
@@ -516,6 +525,7 @@ mod tests {
         let row = |id: &str, holds: Option<bool>| JudgedRow {
             id: id.into(),
             published: 5.0,
+            measured: Some(if holds == Some(true) { 5.0 } else { 12.0 }),
             holds,
             ..JudgedRow::default()
         };
@@ -525,7 +535,9 @@ mod tests {
         assert_eq!((found.missing, found.holding), (1, 1), "what is not judged is no row");
         assert_eq!((found.mended, found.broken), (vec!["a".to_string()], vec!["b".to_string()]));
         let mut blunt = of(yes, no, yes);
-        blunt.iter_mut().for_each(|row| row.tolerance.spread = 9.0);
+        for row in &mut blunt {
+            (row.tolerance.spread, row.measured) = (9.0, Some(12.0));
+        }
         let found = Elsewhere::of("x", &of(no, yes, None), &blunt);
         assert_eq!((found.mended.len(), found.broken.len()), (0, 0), "what cannot fail");
     }

@@ -4,7 +4,8 @@
 #[path = "../tests/causes/figures.rs"]
 mod figures;
 
-use figures::{EXPERIMENTS, file, recorded, request, run, to_csv};
+use figures::{EXPERIMENTS, file, mean, phases, recorded, request, run, to_csv};
+use risetime_lab::Request;
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 
@@ -16,8 +17,10 @@ fn main() {
         let (vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
         let policy = format!("linux-{}", kernel.rev().expect("a stock kernel says what it is"));
         for (experiment, asked) in EXPERIMENTS.iter().enumerate() {
-            match run(&vm, &request(experiment, &policy, None)) {
-                Ok(lost) => {
+            let from = |phase| run(&vm, &Request { phase, ..request(experiment, &policy, None) });
+            match phases(experiment).into_iter().map(from).collect::<Result<Vec<_>, _>>() {
+                Ok(runs) => {
+                    let lost = mean(&runs);
                     eprintln!("{release} {asked:?}: {lost:.1?}");
                     all.insert((experiment, release.clone()), lost);
                 }

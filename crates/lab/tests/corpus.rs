@@ -139,6 +139,9 @@ const LATER: [&str; 10] = [
     "steam-deck",
 ];
 
+/// Workloads that came after them.
+const LATER_WORKLOADS: [&str; 1] = ["periodic-visited"];
+
 const GENERATIONS: [&str; 7] =
     ["linux-6.1", "linux-6.6", "linux-6.8", "linux-6.11", "linux-6.12", "linux-7.2", "linux-7.3"];
 
@@ -148,9 +151,11 @@ fn entry(name: String, backend: impl Backend + Send + 'static, e: Experiment) ->
 
 fn built_in() -> Vec<Entry> {
     let names = |of: &[library::Entry]| of.iter().map(|e| e.name).collect::<Vec<_>>();
-    let (mut platforms, workloads) = (names(&library::platforms()), names(&library::workloads()));
+    let (mut platforms, mut workloads) =
+        (names(&library::platforms()), names(&library::workloads()));
     // Which workload meets which platform stays as it was.
     platforms.retain(|p| !LATER.contains(p));
+    workloads.retain(|w| !LATER_WORKLOADS.contains(w));
     let mut all = Vec::new();
     let mut add = |platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]| {
         let set_name: String = set.iter().map(|(k, v)| format!("+{k}={v}")).collect();

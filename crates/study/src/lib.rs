@@ -163,14 +163,14 @@ fn reproduce_figure(figure: &Figure, phases: u32) -> Result<ReproducedFigure, Ru
         with.extend(of_table.iter().flatten().cloned());
         out.elsewhere.push(Elsewhere::of(&instead.about, &out.rows, &with));
         for (at, (row, changed)) in out.rows.iter_mut().zip(with).enumerate() {
-            let holds = changed.holds == Some(true) && !changed.blunt();
+            let (holds, tolerance) = row.mended_by(&changed);
             // A table's row may say by itself why it misses.
             let says = holds || row.note.is_empty() || at < of_lists;
             if row.misses() && asked(at) && says {
                 let found = Counterfactual {
                     about: instead.about.clone(),
                     measured: changed.measured,
-                    tolerance: changed.tolerance.total(),
+                    tolerance,
                     holds,
                 };
                 nearest(row, found);

@@ -97,9 +97,7 @@ fn of_drawn_experiments_that_nobody_chose_each_kernel_and_the_simulator_decide_a
 /// Shares that fall short of what is wanted, and how far: what is known of them stands in
 /// docs/evidence/real-kernels.md.
 const SHORT: &[(&str, &str, u64)] = &[
-    ("6.12", "pick", 93),
-    ("6.12", "preemption at tick", 91),
-    ("6.12", "precision", 82),
-    ("7.3", "frequency request", 97),
-    ("7.3", "precision", 83),
+    ("6.12", "preemption at tick", 94),
+    ("6.12", "preemption at wakeup", 96),
+    ("7.2", "fork CPU", 90),
 ];

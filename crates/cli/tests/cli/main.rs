@@ -132,7 +132,8 @@ fn every_listed_name_can_be_shown_and_checked() {
             let checked = prints(&["check", &name]);
             // OPPs that nobody should use, and no energy model: true of the machines themselves.
             let known = match name.as_str() {
-                "pixel6" | "hikey620" | "hikey620-uncooled" | "odroid-xu4" => "kHz inefficient",
+                "pixel6" | "pixel8" | "pixel9" | "hikey620" | "hikey620-uncooled"
+                | "odroid-xu4" => "kHz inefficient",
                 "exynos5800" | "intel-hybrid" | "power-2061" | "server64" | "server256"
                 | "mt8195" | "steam-deck" | "ryzen-8840u" | "lunar-lake" | "sm8550"
                 | "sc8280xp" => "no power",

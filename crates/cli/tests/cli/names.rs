@@ -64,13 +64,13 @@ fn names_are_completed() {
     assert!(prints(&["completions", "zsh"]).contains("RISETIME_COMPLETE=\"zsh\""));
     for (words, wanted) in [
         (&["run", "rampup-b"][..], "rampup-beside"),
-        (&["run", "rampup", "--platform", "pix"], "pixel6"),
+        (&["run", "rampup", "--platform", "hikey9"], "hikey960"),
         (&["run", "rampup", "--platform", "my-"], "my-soc.toml"),
         (&["run", "rampup", "--policy", "linux-6.12"], "linux-6.12"),
         (&["run", "rampup", "--policy", "linux-6.8+rate"], "linux-6.8+rate_limit_us="),
         (&["compare", "rampup", "--set", "scaling_min"], "scaling_min_freq="),
         (&["sweep", "rampup-b"], "rampup-beside"),
-        (&["advise", "rampup", "--platform", "pix"], "pixel6"),
+        (&["advise", "rampup", "--platform", "hikey9"], "hikey960"),
         (&["explain", "rampup", "--policy", "linux-6.12"], "linux-6.12"),
         (&["reproduce", "coh"], "coherent-response"),
         (&["show", "steady"], "steady-tasks"),

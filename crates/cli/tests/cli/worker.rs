@@ -145,7 +145,12 @@ fn a_report_of_saved_results_is_what_the_run_printed() {
     assert_eq!((said.code, said.err.as_str()), (2, "risetime: no.json: no such file\n"));
     std::fs::write(dir.join("other.txt"), "cpu0 12 34\n").expect("a file");
     let said = risetime_in(&dir, &["report", "other.txt"]);
-    assert!(said.code == 2 && said.err.contains("other.txt: holds no results"), "{}", said.err);
+    assert!(
+        said.code == 2
+            && said.err.contains("other.txt: is no trace that is known, and holds no results"),
+        "{}",
+        said.err
+    );
     let saved = std::fs::read_to_string(dir.join("r.json")).expect("saved");
     std::fs::write(dir.join("r.json"), saved.replacen("\"bursts\":", "\"bursts\":9", 1))
         .expect("a file");

@@ -1,7 +1,8 @@
 //! In which states work was lost, simulated and on real kernels: what is asked, and what was kept of it.
 
 use risetime_analysis::Options;
-use risetime_lab::Request;
+use risetime_kernel::units::Span;
+use risetime_lab::{Request, phase_spans};
 use risetime_model::settings::Value;
 use risetime_model::settings::keys::{HZ, RATE_LIMIT_US};
 use risetime_trace::{Backend, RunError};
@@ -51,6 +52,22 @@ pub(crate) fn request(experiment: usize, policy: &str, kernel: Option<&Lost>) ->
         noise: Some("vm"),
         ..Request::new(workload, platform)
     }
+}
+
+/// Start phases from which a kernel is asked: of a phone's sixty tasks one run says little.
+#[allow(dead_code, reason = "what the test does not record with")]
+pub(crate) fn phases(experiment: usize) -> Vec<Span> {
+    let count = if EXPERIMENTS[experiment].0 == "phone" { 8 } else { 1 };
+    phase_spans(Span::from_ms(4), count).collect()
+}
+
+/// The mean of several runs.
+pub(crate) fn mean(runs: &[Lost]) -> Lost {
+    let mut all = Lost::new();
+    for (name, ms) in runs.iter().flatten() {
+        *all.entry(name.clone()).or_default() += ms / runs.len() as f64;
+    }
+    all
 }
 
 /// What `backend` gives.
