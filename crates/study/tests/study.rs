@@ -27,15 +27,20 @@ fn the_page_of_the_study_shows_what_it_prints() {
     page::holds("studies/rfc-2024.md", "```text\n", "```\n", &wanted);
 }
 
-/// The miss of the series that no changed experiment mends: the one that it has does so within a wider tolerance alone.
-const UNARGUED: &str = "x2/freq_residency/cpu4/2988000";
+/// Misses of the series that no changed experiment mends: those that they have do so within a wider tolerance alone.
+const UNARGUED: [&str; 4] = [
+    "worst/reach_util/1000",
+    "x1/freq_residency/cpu1/972000",
+    "x1/freq_residency/cpu4/1728000",
+    "x2/freq_residency/cpu4/2988000",
+];
 
 /// A row that comes to hold, or no longer does, is worth a look at why.
 #[test]
 fn what_holds_of_the_response_time_series() {
     let done = rfc_2024();
     let unargued = done.rows().filter(|r| r.misses() && !r.argued());
-    assert_eq!(unargued.map(|r| r.id.as_str()).collect::<Vec<_>>(), [UNARGUED]);
+    assert_eq!(unargued.map(|r| r.id.as_str()).collect::<Vec<_>>(), UNARGUED);
     let missed: Vec<&str> = done.rows().filter(|r| r.misses()).map(|r| r.id.as_str()).collect();
     assert_eq!(
         missed,
@@ -88,7 +93,8 @@ fn what_holds_of_the_response_time_series() {
 fn every_miss_is_argued_and_every_changed_experiment_makes_its_row_hold() {
     for row in rfc_2024().rows().filter(|r| r.misses()) {
         assert!(!row.reason().is_empty(), "{} says nothing", row.id);
-        let argued = row.instead.as_ref().is_none_or(|i| i.holds) || row.id == UNARGUED;
+        let argued =
+            row.instead.as_ref().is_none_or(|i| i.holds) || UNARGUED.contains(&row.id.as_str());
         assert!(argued, "{}: {}", row.id, row.reason());
     }
 }
