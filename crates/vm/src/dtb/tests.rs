@@ -3,9 +3,22 @@ use risetime_kernel::units::Capacity;
 use risetime_model::library;
 
 /// The built-in platforms with a GICv2; the larger ones have no deep idle states here.
+/// Whether an OPP has a capacity of its own, as no device tree can say.
+fn has_own_capacities(p: &Platform) -> bool {
+    p.domains.iter().flat_map(|d| &d.opps).any(|o| o.capacity.is_some())
+}
+
 fn builtin() -> Vec<Platform> {
     let all = library::platforms().into_iter().map(|e| Platform::load(e.name).unwrap());
-    all.filter(|p| p.nr_cpus() <= MAX_CPUS_GIC_V2).collect()
+    all.filter(|p| p.nr_cpus() <= MAX_CPUS_GIC_V2 && !has_own_capacities(p)).collect()
+}
+
+#[test]
+fn capacities_of_single_opps_are_refused() {
+    let pixel9 = Platform::load("pixel9").unwrap();
+    assert!(has_own_capacities(&pixel9));
+    let refused = check(&pixel9).unwrap_err().to_string();
+    assert!(refused.contains("OPPs with a capacity of their own: simulated only"), "{refused}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Settings of an experiment: each reaches the guest, or is refused with its reason.
 
 use super::*;
+use risetime_model::settings::{Home, Param};
 
 #[test]
 fn settings_that_only_a_simulation_has_are_refused() {
@@ -103,7 +104,9 @@ fn every_setting_reaches_the_guest_or_is_refused() {
             && !of_cap(name)
             && !name.starts_with("adpf_")
     };
-    for (group, param) in catalogue.params().filter(|(_, p)| alone(p.name)) {
+    // Of the modules of Pixel phones, without which they are refused.
+    let of_modules = |p: &Param| matches!(p.home, Home::Patched(Some(path), _) if path.starts_with("/proc/vendor_sched/"));
+    for (group, param) in catalogue.params().filter(|(_, p)| alone(p.name) && !of_modules(p)) {
         let (numbers, names) = param.range.parts();
         let numbers = numbers.into_iter().flat_map(|(low, high)| [high, low + 2, low]);
         let names = names.iter().rev().map(|n| n.to_string());
@@ -125,10 +128,9 @@ fn every_setting_reaches_the_guest_or_is_refused() {
         match all.iter().find(|told| told.is_none()).or(all.first()) {
             Some(None) => given.push(param.name),
             Some(Some(e)) => {
-                // Of a tracker no stock kernel has, it is that which is refused.
-                let owner = group.owner.filter(|(key, _)| *key == "tracker").map(|(key, _)| key);
-                let named = owner.unwrap_or(param.name);
-                assert!(e.starts_with(&format!("setting {named}=")), "{e}");
+                // Of a tracker or governor no stock kernel has, it is that which is refused.
+                let named = |key: &str| e.starts_with(&format!("setting {key}="));
+                assert!(named(param.name) || group.owner.is_some_and(|(key, _)| named(key)), "{e}");
                 refused.push(param.name);
             }
             None => panic!("{}: no value of {values:?} reaches the guest", param.name),
