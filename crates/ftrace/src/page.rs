@@ -120,13 +120,13 @@ impl PageLayout {
         Ok(PageLayout { commit, data: offset, size, order: Order::Little })
     }
 
-    /// The same layout on a machine with its bytes in this order.
+    /// Returns the layout for a machine that has its bytes in `order`.
     #[must_use]
     pub fn in_order(self, order: Order) -> PageLayout {
         PageLayout { order, ..self }
     }
 
-    /// The same layout with pages of so many bytes; `None`: a page has no room for data.
+    /// Returns the layout with pages of `size` bytes; `None`: such a page has no room for data.
     #[must_use]
     pub fn with_pages(self, size: usize) -> Option<PageLayout> {
         (size > self.data && size <= MAX_PAGE).then_some(PageLayout { size, ..self })
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(all, [Ok(Found { at: expected, offset: 24, length: 4 })]);
     }
 
-    /// The same page by a big-endian machine: words turned round, the type in their upper part.
+    /// A page of a big-endian machine has its words turned round, and an event's type in their upper part.
     #[test]
     fn pages_of_a_big_endian_machine_are_read_as_it_writes_them() {
         let layout = PageLayout::parse(HEADER_PAGE).unwrap().in_order(Order::Big);

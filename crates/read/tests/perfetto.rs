@@ -236,7 +236,7 @@ fn a_frame_is_told_with_what_was_expected_and_its_jank() {
         frame(T0 + 1000, m().b(3, expected)),
         frame(T0 + 1100, m().b(4, actual)),
         frame(T0 + 2400, m().b(5, m().n(1, 2))),
-        // Its expected end is later than its own.
+        // The frame's expected end is later than its actual one.
         frame(T0 + 2600, m().b(5, m().n(1, 1))),
     ]
     .concat();

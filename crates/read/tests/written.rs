@@ -159,7 +159,7 @@ fn a_perfetto_file_gives_back_every_event_that_it_holds() {
     let (found, memory, summary) = back(file);
     let held = |event: Event| {
         Some(match without_reason(event) {
-            // Their other bound is not in a counter.
+            // A counter holds one bound of the two.
             Event::CpuFrequencyLimits { .. } => return None,
             Event::PeltTask { task, cpu, util_avg, runnable_avg, .. } => Event::PeltTask {
                 task,

@@ -116,7 +116,7 @@ impl Follower<'_, '_> {
         let asks = (!of_workload && place.slice != 0)
             .then(|| Some(place.slice).filter(|slice| *slice != m.base_slice.0));
         if let Some(entity) = m.fair_entity(cpu, task) {
-            // It leaves its queue for a new slice: for the one that it has it would stand behind its equals.
+            // A task leaves its queue for a new slice: set again, the slice that it has would put it behind its equals.
             let has = entity.custom_slice.then_some(entity.slice);
             if let Some(asks) = asks.filter(|asks| *asks != has) {
                 self.simulation.k.rq(cpu).queue_mut(group).set_slice(task, asks);
